@@ -96,17 +96,25 @@ pub use bolide_server::{
 /// A running server, its listeners, limits and logs; and what handlers are made of beyond a function.
 pub mod server {
     pub use bolide_server::{
-        AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
-        BodyStream, Congestion, CongestionControl, ConnectionLimits, EarlierProcess, End,
-        EventError, EventSender, Exchange, Fields, FilePiece, FileVersion, ForwardedFields, Head,
-        Http1Limits, Http2Limits, Http3Limits, Ingress, Io, KeptRequest, LOG_PLACEHOLDERS, Limits,
-        Listener, ListenerSockets, LogFormat, LogLimits, LogTarget, LogTemplate, LoopLimits,
-        Network, NetworkError, Networks, Policy, ProxyProtocol, ProxyVersion, Pull, Pulse,
-        RequestBody, RequestId, ResponseFields, Rest, RouteError, Running, ServerEvent, SharedFile,
-        Stopper, Waker, body_limit, detach, with_state,
+        AbortReason, AccessLog, AccessLogStats, Alternatives, Blame, BodyLimit, BodyStream,
+        Congestion, CongestionControl, ConnectionLimits, EarlierProcess, End, EventError,
+        EventSender, Exchange, Fields, FilePiece, FileVersion, ForwardedFields, Head, Http1Limits,
+        Http2Limits, Http3Limits, Ingress, Io, KeptRequest, LOG_PLACEHOLDERS, Limits, Listener,
+        ListenerSockets, LogFormat, LogLimits, LogTarget, LogTemplate, LoopLimits, Network,
+        NetworkError, Networks, Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestBody,
+        RequestId, ResponseFields, Rest, RouteError, Running, ServerEvent, SharedFile, Stopper,
+        Waker, body_limit, detach, with_state,
     };
     #[cfg(feature = "json")]
     pub use bolide_server::{Json, JsonError, read_json};
+
+    /// The groups of limits in [`ConnectionLimits`] and [`LoopLimits`].
+    pub mod limits {
+        pub use bolide_server::{
+            Opening, http1_limits as http1, http2_limits as http2, http3_limits as http3,
+            loop_limits as event_loop,
+        };
+    }
 }
 
 /// Certificates, and what a handshake agreed on; with the feature `tls`.
@@ -120,11 +128,8 @@ pub mod tls {
 
 /// WebSocket connections (RFC 6455, RFC 8441, RFC 9220), over every version of HTTP alike.
 pub mod websocket {
+    pub use bolide_server::PeerLimits;
     pub use bolide_server::websocket::*;
-    pub use bolide_server::{
-        WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_MESSAGE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
-        WEBSOCKET_PING_INTERVAL,
-    };
 }
 
 /// What a server does, as numbers: metrics, the routes of an admin listener, the profile of CPU time.
@@ -151,7 +156,7 @@ pub mod proxy {
     pub use bolide_reverse_proxy::{
         Balance, DotSegments, HashKey, HealthCheck, HealthKind, Latency, Origin, ProxyLimits,
         ProxySettings, ResolveError, ReverseProxy, SameSite, StickyCookie, Trust, Upstream,
-        UpstreamError, UpstreamStats,
+        UpstreamError, UpstreamStats, limits,
     };
 }
 

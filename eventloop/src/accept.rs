@@ -43,7 +43,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     fn accept_from(&mut self, position: usize) {
-        let budget = self.cx.limits.accepts_per_turn_count;
+        let budget = self.cx.limits.turns.accepts_per_turn_count;
         let mut failures = 0;
         for _ in 0..budget {
             let listener = &mut self.listeners.open[position];

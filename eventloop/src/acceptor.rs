@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::kernel::{Incoming, Kernel, MioKernel, MioListener, Wake};
-use crate::limits::ACCEPT_PAUSE;
+use crate::limits::Limits;
 use crate::listener::Numbered;
 use crate::mailbox::{HandedIn, Mail, Mailbox};
 
@@ -95,7 +95,7 @@ impl<M: Send + 'static> Dealer<M> {
         while !stopped.load(Ordering::Acquire) {
             // A listener that is still ready could not be emptied: no descriptors.
             let paused = self.listeners.iter().any(|open| open.ready);
-            kernel.wait(paused.then_some(ACCEPT_PAUSE), None, &mut ready)?;
+            kernel.wait(paused.then_some(Limits::default().accept_pause), None, &mut ready)?;
             for event in ready.drain(..) {
                 if let Some(open) = self.listeners.get_mut(event.key as usize) {
                     open.ready = true;

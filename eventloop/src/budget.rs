@@ -17,9 +17,9 @@ impl Budget {
     #[inline]
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            bytes: limits.pass_bytes,
-            reads: limits.pass_reads_count,
-            calls: limits.pass_calls_count,
+            bytes: limits.turns.pass_bytes,
+            reads: limits.turns.pass_reads_count,
+            calls: limits.turns.pass_calls_count,
             filled: false,
         }
     }
@@ -59,9 +59,18 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
 
     fn limits() -> Limits {
-        Limits { pass_bytes: 100, pass_reads_count: 3, pass_calls_count: 5, ..Limits::default() }
+        Limits {
+            turns: limits::Turns {
+                pass_bytes: 100,
+                pass_reads_count: 3,
+                pass_calls_count: 5,
+                ..limits::Turns::DEFAULT
+            },
+            ..Limits::default()
+        }
     }
 
     #[test]

@@ -33,9 +33,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 if self.state.reading == Reading::Ended || cx.kernel.end_writing(socket).is_err() {
                     return Outcome::Closed(CloseCause::Finished);
                 }
-                let left = u32::try_from(cx.limits.linger_bytes).unwrap_or(u32::MAX);
+                let left = u32::try_from(cx.limits.closing.linger_bytes).unwrap_or(u32::MAX);
                 self.phase = Phase::Lingering { left };
-                self.deadline = cx.ticks.meeting(cx.now + cx.limits.linger);
+                self.deadline = cx.ticks.meeting(cx.now + cx.limits.closing.linger);
                 self.discard(cx)
             }
         }
@@ -47,9 +47,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             Phase::Flushing { taken } => Some(taken.saturating_add(sent)),
             _ => None,
         };
-        let taken = taken.filter(|taken| (*taken as usize) < cx.limits.close_stall_bytes);
+        let taken = taken.filter(|taken| (*taken as usize) < cx.limits.closing.close_stall_bytes);
         if taken.is_none() {
-            self.deadline = cx.ticks.meeting(cx.now + cx.limits.close_stall);
+            self.deadline = cx.ticks.meeting(cx.now + cx.limits.closing.close_stall);
         }
         self.phase = Phase::Flushing { taken: taken.unwrap_or(0) };
     }

@@ -293,7 +293,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     /// Receives as much as one turn may. Whether there may be more.
     fn receive_at(&mut self, position: usize) -> bool {
-        let mut left = self.cx.limits.datagrams_per_turn_count as usize;
+        let mut left = self.cx.limits.turns.datagrams_per_turn_count as usize;
         let mut received = std::mem::take(&mut self.cx.datagram_sockets.received);
         let mut has_more = true;
         while left > 0 && has_more && !self.cx.datagram_sockets.is_left(position) {

@@ -23,7 +23,7 @@ impl Gathering {
     /// The bytes of one more connection are gathered.
     pub(crate) fn add(&mut self, token: Token, now: Instant, limits: &Limits) {
         self.tokens.push(token);
-        self.look_at.get_or_insert(now + limits.gather_time);
+        self.look_at.get_or_insert(now + limits.gathering.gather_time);
     }
 
     /// Looks through the connections, and keeps those that `goes_on` says yes to.
@@ -34,7 +34,7 @@ impl Gathering {
         mut goes_on: impl FnMut(Token) -> bool,
     ) {
         self.tokens.retain(|token| goes_on(*token));
-        self.look_at = (!self.tokens.is_empty()).then_some(now + limits.gather_time);
+        self.look_at = (!self.tokens.is_empty()).then_some(now + limits.gathering.gather_time);
     }
 }
 
@@ -71,7 +71,8 @@ impl Arrivals {
 
     /// Whether enough comes for it to be gathered.
     pub(crate) fn is_fast(self, limits: &Limits) -> bool {
-        limits.gather_bytes > 0 && self.bytes as usize >= limits.gather_after_bytes
+        limits.gathering.gather_bytes > 0
+            && self.bytes as usize >= limits.gathering.gather_after_bytes
     }
 
     /// The kernel gathers from now on.
@@ -81,7 +82,7 @@ impl Arrivals {
         socket: &mut K::Socket,
         limits: &Limits,
     ) {
-        kernel.gather(socket, limits.gather_bytes);
+        kernel.gather(socket, limits.gathering.gather_bytes);
         self.gathers = true;
     }
 

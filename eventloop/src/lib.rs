@@ -62,11 +62,11 @@ pub use kernel::{
     BbrInfo, Clocks, FileLimit, Kernel, MioDatagrams, MioKernel, MioListener, Path, SocketPath,
     TcpInfo, file_limit, hand_on, inherited, raise_file_limit,
 };
-pub use limits::Limits;
+pub use limits::{Limits, OffloadLimits};
 pub use listener::{BindError, Listeners};
 pub use mailbox::Mailbox;
 pub use meter::{Measured, Meter, STAGES_COUNT, Sampling, Stage};
-pub use offload::{Full, Job, Offload, OffloadLimits};
+pub use offload::{Full, Job, Offload};
 pub use run::{Around, Config, Handle, Stopper, run};
 pub use seed::random_seed;
 pub use service::{Accepted, After, Arriving, Close, DatagramFlush, Routed, Service, Turn};

@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::address::Address;
 use crate::kernel::{MioDatagrams, MioListener, enlarge_buffers};
-use crate::limits::BACKLOG_COUNT;
+use crate::limits::Limits;
 
 /// Whether several listeners on one port share its connections evenly.
 const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));
@@ -67,14 +67,14 @@ impl Listeners {
     pub fn new(workers: usize) -> Self {
         Self {
             workers: workers.max(1),
-            backlog: BACKLOG_COUNT as i32,
+            backlog: Limits::default().backlog_count as i32,
             bound: Vec::new(),
             datagram_sockets: Vec::new(),
         }
     }
 
     /// How many connections the kernel keeps for each socket that is bound from here on. Default:
-    /// [`BACKLOG_COUNT`].
+    /// [`Limits::backlog_count`].
     #[must_use]
     pub fn backlog(self, count: u32) -> Self {
         Self { backlog: i32::try_from(count).unwrap_or(i32::MAX), ..self }

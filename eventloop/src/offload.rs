@@ -8,9 +8,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use crate::limits::{OFFLOAD_IDLE, OFFLOAD_QUEUE_COUNT, OFFLOAD_THREADS_COUNT};
+use crate::limits::OffloadLimits;
 
 /// One piece of work.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -26,27 +25,6 @@ impl fmt::Display for Full {
 }
 
 impl std::error::Error for Full {}
-
-/// The bounds of an [`Offload`].
-#[derive(Debug, Clone)]
-pub struct OffloadLimits {
-    /// The most threads. Default: [`OFFLOAD_THREADS_COUNT`]. At least 1.
-    pub threads_max_count: usize,
-    /// The most jobs that wait. Default: [`OFFLOAD_QUEUE_COUNT`].
-    pub queue_max_count: usize,
-    /// How long a thread without work stays. Default: [`OFFLOAD_IDLE`].
-    pub idle: Duration,
-}
-
-impl Default for OffloadLimits {
-    fn default() -> Self {
-        Self {
-            threads_max_count: OFFLOAD_THREADS_COUNT,
-            queue_max_count: OFFLOAD_QUEUE_COUNT,
-            idle: OFFLOAD_IDLE,
-        }
-    }
-}
 
 /// A pool of threads. Clones share it; it ends with the last of them.
 #[derive(Clone)]
@@ -113,7 +91,7 @@ impl Offload {
     ///
     /// [`Full`] when too many wait already, or no thread can be had. The job was dropped.
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
-        self.add(Box::new(job), self.handle.pool.limits.queue_max_count)
+        self.add(Box::new(job), self.handle.pool.limits.offload_queue_count)
     }
 
     /// Hands in the next job of something that [`Self::submit`] has admitted, however many wait: what
@@ -137,10 +115,10 @@ impl Offload {
         }
     }
 
-    fn add(&self, job: Job, queue_max_count: usize) -> Result<(), Full> {
+    fn add(&self, job: Job, offload_queue_count: usize) -> Result<(), Full> {
         let pool = &self.handle.pool;
         let mut state = pool.lock();
-        if state.ended || state.jobs.len() >= queue_max_count {
+        if state.ended || state.jobs.len() >= offload_queue_count {
             return Err(Full);
         }
         state.jobs.push_back(job);
@@ -150,7 +128,7 @@ impl Offload {
             pool.changed.notify_one();
             return Ok(());
         }
-        if state.threads >= pool.limits.threads_max_count.max(1) {
+        if state.threads >= pool.limits.offload_threads_count.max(1) {
             return Ok(());
         }
         let worker = Arc::clone(pool);
@@ -212,9 +190,10 @@ impl Pool {
                 return None;
             }
             state.idle += 1;
-            let waited = self.changed.wait_timeout_while(state, self.limits.idle, |state| {
-                state.jobs.is_empty() && !state.ended
-            });
+            let waited =
+                self.changed.wait_timeout_while(state, self.limits.offload_idle, |state| {
+                    state.jobs.is_empty() && !state.ended
+                });
             let (awake, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = awake;
             state.idle -= 1;
@@ -228,6 +207,8 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -235,7 +216,11 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn pool(threads: usize, queue: usize, idle: Duration) -> Offload {
-        Offload::new(OffloadLimits { threads_max_count: threads, queue_max_count: queue, idle })
+        Offload::new(OffloadLimits {
+            offload_threads_count: threads,
+            offload_queue_count: queue,
+            offload_idle: idle,
+        })
     }
 
     fn threads(pool: &Offload) -> usize {

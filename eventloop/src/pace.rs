@@ -25,7 +25,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let limit = limits.unsent_start_bytes as u32;
+        let limit = limits.unsent.unsent_start_bytes as u32;
         Self { since: None, sent: 0, limit, told: 0, is_measured: false }
     }
 
@@ -48,7 +48,7 @@ impl Pace {
         if self.is_measured || sent < self.limit() {
             return None;
         }
-        self.limit = self.limit.saturating_mul(2).min(limits.unsent_max_bytes as u32);
+        self.limit = self.limit.saturating_mul(2).min(limits.unsent.unsent_max_bytes as u32);
         self.tell()
     }
 
@@ -62,13 +62,14 @@ impl Pace {
     pub(crate) fn blocked(&mut self, now: Instant, limits: &Limits) -> Option<usize> {
         let elapsed = self.since.map(|since| now.saturating_duration_since(since));
         match elapsed {
-            Some(elapsed) if elapsed * MEASURED_PARTS < limits.unsent_time => {}
+            Some(elapsed) if elapsed * MEASURED_PARTS < limits.unsent.unsent_time => {}
             Some(elapsed) => {
                 let micros = elapsed.as_micros().max(1);
-                let target = u128::from(self.sent) * limits.unsent_time.as_micros() / micros;
-                let target = target.min(limits.unsent_max_bytes as u128) as usize;
+                let target = u128::from(self.sent) * limits.unsent.unsent_time.as_micros() / micros;
+                let target = target.min(limits.unsent.unsent_max_bytes as u128) as usize;
                 let limit = (self.limit() + target).div_ceil(2);
-                let limit = limit.clamp(limits.unsent_min_bytes, limits.unsent_max_bytes);
+                let limit =
+                    limit.clamp(limits.unsent.unsent_min_bytes, limits.unsent.unsent_max_bytes);
                 (self.limit, self.since, self.sent) = (limit as u32, Some(now), 0);
             }
             None => (self.since, self.sent) = (Some(now), 0),
@@ -116,8 +117,11 @@ mod tests {
 
     #[test]
     fn the_bound_stays_in_bounds() {
-        assert_eq!(after_a_second_of(1).0.limit(), Limits::default().unsent_min_bytes);
-        assert_eq!(after_a_second_of(10_000_000).0.limit(), Limits::default().unsent_max_bytes);
+        assert_eq!(after_a_second_of(1).0.limit(), Limits::default().unsent.unsent_min_bytes);
+        assert_eq!(
+            after_a_second_of(10_000_000).0.limit(),
+            Limits::default().unsent.unsent_max_bytes
+        );
     }
 
     #[test]
@@ -125,14 +129,14 @@ mod tests {
         let limits = Limits::default();
         let mut pace = Pace::new(&limits);
         assert_eq!(pace.drained(pace.limit() - 1, &limits), None);
-        assert_eq!(pace.limit(), limits.unsent_start_bytes);
+        assert_eq!(pace.limit(), limits.unsent.unsent_start_bytes);
         let told: Vec<_> = (0..10).filter_map(|_| pace.drained(pace.limit(), &limits)).collect();
-        let doubled = |doublings: u32| limits.unsent_start_bytes << doublings;
+        let doubled = |doublings: u32| limits.unsent.unsent_start_bytes << doublings;
         assert_eq!(told, (1..=4).map(doubled).collect::<Vec<_>>());
-        assert_eq!(pace.limit(), limits.unsent_max_bytes);
+        assert_eq!(pace.limit(), limits.unsent.unsent_max_bytes);
         let (mut slow, _) = after_a_second_of(1);
         assert_eq!(slow.drained(slow.limit(), &limits), None);
-        assert_eq!(slow.limit(), limits.unsent_min_bytes, "the kernel knows another bound");
+        assert_eq!(slow.limit(), limits.unsent.unsent_min_bytes, "the kernel knows another bound");
     }
 
     #[test]
@@ -142,6 +146,6 @@ mod tests {
         pace.rest();
         let later = Instant::now() + Duration::from_secs(3600);
         pace.blocked(later, &limits);
-        assert_eq!(pace.limit(), limits.unsent_max_bytes);
+        assert_eq!(pace.limit(), limits.unsent.unsent_max_bytes);
     }
 }

@@ -274,7 +274,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             if budget.filled || self.state.bulk {
                 // A large block is for who fills it and keeps nothing of it.
-                let rest_is_small = self.rest.len() < cx.limits.block_bytes / 4;
+                let rest_is_small = self.rest.len() < cx.limits.turns.block_bytes / 4;
                 self.state.bulk = budget.filled && rest_is_small && cx.input.is_free();
             }
             outcome
@@ -426,7 +426,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 budget.spend_read(count);
                 cx.stats.bytes_received += count as u64;
                 self.arrivals.add(count);
-                budget.filled |= count == offered || count >= cx.limits.block_bytes;
+                budget.filled |= count == offered || count >= cx.limits.turns.block_bytes;
                 if count < offered {
                     self.state.reading.came_short();
                 }
@@ -486,7 +486,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.cut = after.cut;
         self.state.idle = after.idle;
         cx.session_held_bytes = after.held_bytes;
-        self.arrivals.expects = after.expects > 2 * cx.limits.gather_bytes as u64;
+        self.arrivals.expects = after.expects > 2 * cx.limits.gathering.gather_bytes as u64;
         self.deadline = after.deadline.map_or(NEVER, |deadline| cx.meeting(deadline));
     }
 

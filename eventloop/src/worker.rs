@@ -251,7 +251,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     fn take_mail(&mut self) {
-        for _ in 0..self.cx.limits.mails_per_turn_count {
+        for _ in 0..self.cx.limits.turns.mails_per_turn_count {
             let Some(mail) = self.inbox.next() else { return };
             match mail {
                 Mail::Session(token, message) => {

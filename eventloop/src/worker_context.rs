@@ -64,8 +64,8 @@ impl<K: Kernel, S: Service> WorkerContext<K, S> {
         Self {
             kernel,
             service,
-            input: ReceiveBuffer::new(limits.block_bytes),
-            other_input: ReceiveBuffer::unallocated(limits.bulk_block_bytes),
+            input: ReceiveBuffer::new(limits.turns.block_bytes),
+            other_input: ReceiveBuffer::unallocated(limits.turns.bulk_block_bytes),
             input_is_bulk: false,
             output: SendQueue::new(),
             spare: Vec::new(),

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::{Config, Handle, Limits, Listeners, Stats, run};
+use bolide_eventloop::{Config, Handle, Limits, Listeners, Stats, limits, run};
 use echo::{Echo, Message};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -17,7 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Every connection counts as fast.
 fn limits() -> Limits {
-    Limits { gather_after_bytes: 1, linger: Duration::from_millis(200), ..Limits::default() }
+    Limits {
+        gathering: limits::Gathering { gather_after_bytes: 1, ..limits::Gathering::DEFAULT },
+        closing: limits::Closing { linger: Duration::from_millis(200), ..limits::Closing::DEFAULT },
+        ..Limits::default()
+    }
 }
 
 fn start(limits: Limits) -> (TcpStream, Handle<Message>) {
@@ -74,7 +78,13 @@ fn a_pause_in_a_body_is_found_out_about() {
 
 #[test]
 fn the_end_of_a_gathered_connection_is_seen_at_once() {
-    let patient = Limits { gather_time: Duration::from_secs(3600), ..limits() };
+    let patient = Limits {
+        gathering: limits::Gathering {
+            gather_time: Duration::from_secs(3600),
+            ..limits().gathering
+        },
+        ..limits()
+    };
     let (mut stream, handle) = start(patient);
     stream.write_all(BEGIN).unwrap();
     wait_until(&handle, |stats| stats.gathered == 1);
@@ -90,15 +100,21 @@ fn the_end_of_a_gathered_connection_is_seen_at_once() {
 
 #[test]
 fn fewer_bytes_than_are_gathered_wait_and_more_don_t() {
-    let patient = Limits { gather_time: Duration::from_secs(3600), ..limits() };
+    let patient = Limits {
+        gathering: limits::Gathering {
+            gather_time: Duration::from_secs(3600),
+            ..limits().gathering
+        },
+        ..limits()
+    };
     let (mut stream, handle) = start(patient);
     stream.write_all(BEGIN).unwrap();
     wait_until(&handle, |stats| stats.gathered == 1);
     stream.write_all(&[0x80; 100_000]).unwrap();
     // A worker that has answered this was asked after the bytes lay in its socket.
     assert_eq!(stats(&handle).bytes_received, 2);
-    stream.write_all(&vec![0x80; patient.gather_bytes]).unwrap();
-    wait_until(&handle, |stats| stats.bytes_received >= 2 + patient.gather_bytes as u64);
+    stream.write_all(&vec![0x80; patient.gathering.gather_bytes]).unwrap();
+    wait_until(&handle, |stats| stats.bytes_received >= 2 + patient.gathering.gather_bytes as u64);
     drop(stream);
     handle.shut_down(PATIENCE);
     handle.join().unwrap();
@@ -106,12 +122,18 @@ fn fewer_bytes_than_are_gathered_wait_and_more_don_t() {
 
 #[test]
 fn who_expects_nothing_more_is_read_byte_by_byte_again() {
-    let patient = Limits { gather_time: Duration::from_secs(3600), ..limits() };
+    let patient = Limits {
+        gathering: limits::Gathering {
+            gather_time: Duration::from_secs(3600),
+            ..limits().gathering
+        },
+        ..limits()
+    };
     let (mut stream, handle) = start(patient);
     stream.write_all(BEGIN).unwrap();
     wait_until(&handle, |stats| stats.gathered == 1);
     // The first byte says that no more is expected; what is behind the first piece is then read at once.
-    let mut last = vec![0x80; 2 * patient.gather_bytes];
+    let mut last = vec![0x80; 2 * patient.gathering.gather_bytes];
     last[0] = b'H';
     stream.write_all(&last).unwrap();
     for _ in 0..3 {
@@ -125,7 +147,13 @@ fn who_expects_nothing_more_is_read_byte_by_byte_again() {
 
 #[test]
 fn nothing_is_gathered_where_that_is_turned_off_or_slow() {
-    for limits in [Limits { gather_bytes: 0, ..limits() }, Limits::default()] {
+    for limits in [
+        Limits {
+            gathering: limits::Gathering { gather_bytes: 0, ..limits().gathering },
+            ..limits()
+        },
+        Limits::default(),
+    ] {
         let (mut stream, handle) = start(limits);
         stream.write_all(BEGIN).unwrap();
         stream.write_all(&[0x80; 100_000]).unwrap();

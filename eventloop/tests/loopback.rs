@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream}
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::{Address, Config, Handle, Limits, Listeners, Stats, run};
+use bolide_eventloop::{Address, Config, Handle, Limits, Listeners, Stats, limits, run};
 use echo::{Echo, MAILS, Message};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -17,7 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn limits() -> Limits {
     // Some tests keep their end open through a shutdown.
-    Limits { linger: Duration::from_millis(200), ..Limits::default() }
+    Limits {
+        closing: limits::Closing { linger: Duration::from_millis(200), ..limits::Closing::DEFAULT },
+        ..Limits::default()
+    }
 }
 
 fn start(workers: usize, limits: Limits) -> (SocketAddr, Handle<Message>) {
@@ -155,7 +158,10 @@ fn the_last_answer_survives_an_upload_that_goes_on() {
 
 #[test]
 fn endless_upload_after_the_last_answer_is_cut_off() {
-    let limits = Limits { linger_bytes: 100_000, ..limits() };
+    let limits = Limits {
+        closing: limits::Closing { linger_bytes: 100_000, ..limits().closing },
+        ..limits()
+    };
     let (address, handle) = start(1, limits);
     let mut stream = connect(address);
     stream.write_all(b"Q").unwrap();
@@ -170,7 +176,10 @@ fn endless_upload_after_the_last_answer_is_cut_off() {
 
 #[test]
 fn a_lingering_connection_ends_by_itself() {
-    let limits = Limits { linger: Duration::from_millis(30), ..limits() };
+    let limits = Limits {
+        closing: limits::Closing { linger: Duration::from_millis(30), ..limits().closing },
+        ..limits()
+    };
     let (address, handle) = start(1, limits);
     let mut stream = connect(address);
     stream.write_all(b"Q").unwrap();
@@ -181,7 +190,10 @@ fn a_lingering_connection_ends_by_itself() {
 
 #[test]
 fn slow_reader_of_the_last_answer_is_cut_off() {
-    let limits = Limits { close_stall: Duration::from_millis(30), ..limits() };
+    let limits = Limits {
+        closing: limits::Closing { close_stall: Duration::from_millis(30), ..limits().closing },
+        ..limits()
+    };
     let (address, handle) = start(1, limits);
     let mut stream = connect(address);
     // `B` asks for more than all buffers hold and closes behind it; nobody reads.
@@ -344,7 +356,7 @@ fn connection_flood_sheds_the_longest_idle() {
 fn memory_of_a_connection_is_bounded_by_reading_no_more() {
     const HELD_BYTES: usize = 256 * 1024;
     let limits = Limits { connection_held_bytes_max: HELD_BYTES, ..limits() };
-    let most = (HELD_BYTES + limits.pass_bytes + limits.bulk_block_bytes) as u64;
+    let most = (HELD_BYTES + limits.turns.pass_bytes + limits.turns.bulk_block_bytes) as u64;
     let (address, handle) = start(1, limits);
     let mut greedy = connect(address);
     greedy.write_all(b"LK").unwrap();
@@ -497,7 +509,10 @@ fn a_reset_ends_a_session_that_does_not_read() {
 
 #[test]
 fn greedy_peer_does_not_starve_the_others() {
-    let limits = Limits { pass_bytes: 4096, block_bytes: 4096, ..limits() };
+    let limits = Limits {
+        turns: limits::Turns { pass_bytes: 4096, block_bytes: 4096, ..limits().turns },
+        ..limits()
+    };
     let (address, handle) = start(1, limits);
     let greedy = connect(address);
     let mut feeder = greedy.try_clone().unwrap();

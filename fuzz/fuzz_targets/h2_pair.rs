@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
 use bolide_buffers::{Chunk, ReceiveBuffer, SendQueue};
-use bolide_h2::{Connection, Limits};
+use bolide_h2::{Connection, Limits, limits};
 use bolide_semantics::{
     Blame, Content, Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Output,
     RequestHead, ResponseHead, Role,
@@ -63,10 +63,13 @@ impl Side {
     fn new(role: Role, plan: &Plan, now: Instant) -> Self {
         let window = u32::from(plan.window) + 1;
         let limits = Limits {
-            stream_window_bytes: window,
-            small_data_burst_count: Some(1_000_000),
-            glitches_burst_count: Some(1_000_000),
-            client_resets_burst_count: 1_000_000,
+            windows: limits::Windows { stream_window_bytes: window, ..limits::Windows::DEFAULT },
+            budgets: limits::Budgets {
+                small_data_burst_count: Some(1_000_000),
+                glitches_burst_count: Some(1_000_000),
+                client_resets_burst_count: 1_000_000,
+                ..limits::Budgets::DEFAULT
+            },
             ..Limits::default()
         };
         Self {
@@ -134,7 +137,8 @@ impl Side {
             (given..given + usize::from(bytes)).map(|place| octet(id, place)).collect();
         let end = if end { End::Yes } else { End::No };
         // Some wait as they are, others as copies.
-        let chunk = if given % 2 == 0 { Chunk::kept(body.into()) } else { Bytes::from(body).into() };
+        let chunk =
+            if given % 2 == 0 { Chunk::kept(body.into()) } else { Bytes::from(body).into() };
         let given = self.with(|c, cx| c.send_data(cx, ExchangeId(id), chunk, end));
         if given.is_ok() {
             *self.given.get_mut(&id).expect("it was there") += usize::from(bytes);

@@ -37,6 +37,9 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     report.step("format", in_root(&root, &["fmt", "--all", "--check"]));
     report.check("tidy", || tidy::check(&Tree::read(&root)));
     report.check("deny", || deny::check(&root));
+    // While this links, which takes one core and minutes, the others have work.
+    let (dist, program) = building(&root, MEASURED);
+    let dist = report.begin("dist build", dist);
     tools::every(&mut report, &root);
     let lint = [&["clippy", "--workspace", "--all-targets"], &WHOLE[..], &["--", "-D", "warnings"]];
     report.step("clippy", in_root(&root, &lint.concat()));
@@ -44,16 +47,18 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
         ["test", "--package", "bolide", "--doc", "--no-default-features", "--features"];
     let others = ["client,files,proxy"];
     report.step("without TLS", in_root(&root, &[&without_tls[..], &others].concat()));
-    let program = built(&mut report, &root, MEASURED);
+    report.step("tests: build", of_tests(&root, &["--no-run"]));
+    fuzz::build(&mut report, &root);
+    let mut docs = in_root(&root, &["doc", "--no-deps", "--workspace"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    report.step("documentation", docs);
+    report.end(dist);
     tests(&mut report, &root, &program);
     packages::every(&mut report, &root, &program, &[]);
     steady::short(&mut report, &root, &program);
     let mut instructions = counting(&root);
     instructions.env("BOLIDE_BIN", &program);
     report.step("instructions", instructions);
-    let mut docs = in_root(&root, &["doc", "--no-deps", "--workspace"]);
-    docs.env("RUSTDOCFLAGS", "-D warnings");
-    report.step("documentation", docs);
     fuzz::every(&mut report, &root, FUZZ_SECONDS, &fuzz::targets(&root));
     report.finish()
 }
@@ -97,9 +102,16 @@ pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
 
 /// Builds the program with a profile of cargo. Returns where it is.
 pub(crate) fn built(report: &mut Report, root: &Path, profile: &str) -> PathBuf {
+    let (build, program) = building(root, profile);
+    report.step(&format!("{profile} build"), build);
+    program
+}
+
+/// What builds the program with a profile of cargo, and where it will be.
+fn building(root: &Path, profile: &str) -> (Command, PathBuf) {
     let build = ["build", "--profile", profile, "--package", "bolide-cli"];
-    report.step(&format!("{profile} build"), in_root(root, &[&build[..], &WHOLE].concat()));
-    target(root).join(profile).join("bolide")
+    let command = in_root(root, &[&build[..], &WHOLE].concat());
+    (command, target(root).join(profile).join("bolide"))
 }
 
 /// Builds the program with the tests: what both consist of is built once. Returns where it is.
@@ -116,10 +128,13 @@ fn target(root: &Path) -> PathBuf {
 
 /// The tests of all packages, one program after the other.
 fn tests(report: &mut Report, root: &Path, program: &Path) {
-    let test = ["test", "--workspace", "--no-fail-fast"];
-    let mut tests = in_root(root, &[&test[..], &WHOLE].concat());
+    let mut tests = of_tests(root, &["--no-fail-fast"]);
     tests.env("BOLIDE_BIN", program);
     report.tests("tests", tests);
+}
+
+fn of_tests(root: &Path, arguments: &[&str]) -> Command {
+    in_root(root, &[&["test", "--workspace"], arguments, &WHOLE].concat())
 }
 
 /// The tests that talk to the program from outside, alone.

@@ -47,23 +47,25 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         return ExitCode::from(2);
     }
     let mut report = Report::default();
+    build(&mut report, &root);
     every(&mut report, &root, seconds, if wanted.is_empty() { &targets } else { &wanted });
     report.finish()
 }
 
-/// Builds all targets and runs each of `targets` for some seconds.
-pub(crate) fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[String]) {
-    if targets.is_empty() {
-        return;
-    }
-    let host = host();
+/// Builds all targets.
+pub(crate) fn build(report: &mut Report, root: &Path) {
     let mut build = Command::new(cargo());
     build
-        .args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host])
+        .args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()])
         .args(["--target-dir", "fuzz/target"])
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"))
         .current_dir(root);
     report.step("fuzz: build", build);
+}
+
+/// Runs each of `targets`, which are built, for some seconds.
+pub(crate) fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[String]) {
+    let host = host();
     let runs = targets.iter().map(|target| {
         let program = root.join("fuzz/target").join(&host).join("release").join(target);
         let found = root.join("fuzz/target/found").join(target);

@@ -4,11 +4,24 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A test that can't run here says so in a line that begins like this.
 const SKIPPED: &str = "SKIPPED: ";
+
+/// A command that runs beside the steps.
+pub(crate) struct Begun {
+    name: String,
+    thread: JoinHandle<Ended>,
+}
+
+/// How a command ended that was run without showing what it said.
+struct Ended {
+    lines: Vec<String>,
+    result: std::io::Result<bool>,
+    time: Duration,
+}
 
 /// Counts, and what has to be repeated at the end.
 #[derive(Debug, Default)]
@@ -32,6 +45,25 @@ impl Report {
         self.run(name, true, |tally| shown(&mut command, tally));
     }
 
+    /// Begins a command that is a step of its own and runs beside the others. What it says is shown when it is
+    /// [waited for](Self::end).
+    pub(crate) fn begin(&self, name: &str, mut command: Command) -> Begun {
+        println!("\n==> {name}: begins");
+        let run = move || {
+            let (start, mut lines) = (Instant::now(), Vec::new());
+            let result = follow(&mut command, |line| lines.push(line.to_owned()));
+            Ended { lines, result, time: start.elapsed() }
+        };
+        Begun { name: name.to_owned(), thread: thread::spawn(run) }
+    }
+
+    /// Waits for a command that was begun; its time is from then to its own end.
+    pub(crate) fn end(&mut self, begun: Begun) {
+        let Begun { name, thread } = begun;
+        let ended = thread.join().expect("nothing in the thread panics");
+        self.ended(&name, ended, "");
+    }
+
     /// Runs talkative commands as steps, one on each core at a time: what they say is shown only if they end badly, but
     /// for the lines that begin like `worth`.
     pub(crate) fn quiet_steps(&mut self, steps: Vec<(String, Command)>, worth: &str) {
@@ -42,7 +74,7 @@ impl Report {
             while let Some((name, mut command)) = next() {
                 let (start, mut lines) = (Instant::now(), Vec::new());
                 let result = follow(&mut command, |line| lines.push(line.to_owned()));
-                let step = (name, start.elapsed(), lines, result);
+                let step = (name, Ended { lines, result, time: start.elapsed() });
                 ended.lock().unwrap_or_else(PoisonError::into_inner).push(step);
             }
         };
@@ -51,19 +83,24 @@ impl Report {
                 scope.spawn(work);
             }
         });
-        for (name, time, lines, result) in
-            ended.into_inner().unwrap_or_else(PoisonError::into_inner)
-        {
-            self.run(&name, false, |_| {
-                let ended_well = result?;
-                for line in lines.iter().filter(|line| !ended_well || line.starts_with(worth)) {
-                    println!("{line}");
-                }
-                Ok(ended_well)
-            });
-            if let Some(last) = self.times.last_mut() {
-                last.1 = time;
+        for (name, ended) in ended.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            self.ended(&name, ended, worth);
+        }
+    }
+
+    /// Counts a command that was run without showing what it said: shows all of it if it ended badly, and else the lines that
+    /// begin like `worth`.
+    fn ended(&mut self, name: &str, ended: Ended, worth: &str) {
+        let Ended { lines, result, time } = ended;
+        self.run(name, false, |_| {
+            let ended_well = result?;
+            for line in lines.iter().filter(|line| !ended_well || line.starts_with(worth)) {
+                println!("{line}");
             }
+            Ok(ended_well)
+        });
+        if let Some(last) = self.times.last_mut() {
+            last.1 = time;
         }
     }
 

@@ -267,15 +267,19 @@ impl Connection {
     ) -> Option<Output> {
         let (version, timeout, reason) = match &self.tls {
             Some(tls) if tls.is_handshaking() => {
-                (None, limits.handshake_timeout, DeadlineReason::Handshake)
+                (None, limits.opening.handshake_timeout, DeadlineReason::Handshake)
             }
             Some(tls) => (Some(by_alpn(tls.alpn())), Duration::ZERO, DeadlineReason::Handshake),
-            None => (by_preface(cx.input.unread()), limits.version_timeout, DeadlineReason::Head),
+            None => (
+                by_preface(cx.input.unread()),
+                limits.opening.version_timeout,
+                DeadlineReason::Head,
+            ),
         };
         let undecided = version.is_none();
         let timeout = match reason {
             // Nothing has come at all: that is an idle connection, not a slow one.
-            DeadlineReason::Head if cx.input.is_empty() => limits.h1.idle_timeout,
+            DeadlineReason::Head if cx.input.is_empty() => limits.h1.times.idle_timeout,
             _ => timeout,
         };
         let mut at = opened + timeout;

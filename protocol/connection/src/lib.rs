@@ -9,9 +9,11 @@ mod quic;
 mod shared_fields;
 mod version;
 
-pub use bolide_h1::Limits as Http1Limits;
-pub use bolide_h2::{Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats};
-pub use bolide_h3::Limits as Http3Limits;
+pub use bolide_h1::{Limits as Http1Limits, limits as http1_limits};
+pub use bolide_h2::{
+    Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats, limits as http2_limits,
+};
+pub use bolide_h3::{Limits as Http3Limits, limits as http3_limits};
 pub use bolide_quic::{Congestion, CongestionControl, Membership, QuicError, QuicStats, Secret};
 #[cfg(feature = "tls")]
 pub use bolide_tls::RenewalFacts;
@@ -21,6 +23,6 @@ pub use bolide_tls::{
     TlsVersion, Trust, WallClock,
 };
 pub use connection::Connection;
-pub use limits::{HANDSHAKE_TIMEOUT, Limits, VERSION_TIMEOUT};
+pub use limits::{Limits, Opening};
 pub use quic::{Arrival, DatagramFlush, NewConnection, QuicEndpoint};
 pub use shared_fields::SharedFields;

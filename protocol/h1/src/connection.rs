@@ -68,7 +68,7 @@ pub(crate) struct Current {
 ///
 /// A server has one exchange open at a time: the next request is read once the one before has been
 /// answered and its body read. A client may have several requests open
-/// ([`PIPELINED_COUNT`](crate::PIPELINED_COUNT)); they are answered in order.
+/// ([`Limits::pipelined_count`](crate::Limits::pipelined_count)); they are answered in order.
 ///
 /// A request that asks for another protocol (`Upgrade`, or CONNECT) and gets it (101, or 2xx) turns
 /// its exchange into a tunnel: data goes both ways as it is, until either end closes.

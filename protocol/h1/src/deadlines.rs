@@ -85,23 +85,23 @@ impl Clock {
         if std::mem::take(&mut self.moved) {
             self.since = now;
         }
-        let still_until = after(self.since, limits.body_timeout);
+        let still_until = after(self.since, limits.times.body_timeout);
         if now >= still_until {
             return None;
         }
         if !rated {
             return Some(still_until);
         }
-        let mut window_until = after(self.window, limits.body_rate_window);
+        let mut window_until = after(self.window, limits.times.body_rate_window);
         if now >= window_until {
             let elapsed = now.duration_since(self.window).as_millis();
-            let wanted = elapsed * u128::from(limits.body_rate_bytes) / 1000;
+            let wanted = elapsed * u128::from(limits.times.body_rate_bytes) / 1000;
             if u128::from(self.bytes) < wanted {
                 return None;
             }
             self.window = now;
             self.bytes = 0;
-            window_until = after(now, limits.body_rate_window);
+            window_until = after(now, limits.times.body_rate_window);
         }
         Some(still_until.min(window_until))
     }
@@ -131,12 +131,12 @@ mod tests {
         let start = base();
         let limits = Limits::default();
         let mut clock = Clock::new(start);
-        assert_eq!(clock.idle(start + seconds(5), limits.idle_timeout), start + seconds(60));
-        assert_eq!(clock.head(start + seconds(7), limits.head_timeout), start + seconds(17));
+        assert_eq!(clock.idle(start + seconds(5), limits.times.idle_timeout), start + seconds(60));
+        assert_eq!(clock.head(start + seconds(7), limits.times.head_timeout), start + seconds(17));
         assert!(clock.is_in_head());
-        assert_eq!(clock.head(start + seconds(9), limits.head_timeout), start + seconds(17));
+        assert_eq!(clock.head(start + seconds(9), limits.times.head_timeout), start + seconds(17));
         clock.busy();
-        assert_eq!(clock.idle(start + seconds(9), limits.idle_timeout), start + seconds(69));
+        assert_eq!(clock.idle(start + seconds(9), limits.times.idle_timeout), start + seconds(69));
     }
 
     #[test]

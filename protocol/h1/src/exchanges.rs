@@ -3,8 +3,6 @@
 use bolide_semantics::ExchangeId;
 use http::Method;
 
-use crate::limits::PIPELINED_COUNT;
-
 /// What the framing of a response depends on in its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -61,10 +59,11 @@ impl Opened {
     }
 }
 
-const PLACES: usize = PIPELINED_COUNT as usize;
+/// The most open exchanges, whatever the limits say.
+pub(crate) const PLACES: usize = 64;
 
 /// The open exchanges: a run of numbers. A server has at most one, a client up to
-/// [`PIPELINED_COUNT`].
+/// [`PLACES`].
 #[derive(Debug)]
 pub(crate) struct Exchanges {
     /// The number of the oldest open exchange, or of the next one.
@@ -101,7 +100,7 @@ impl Exchanges {
     /// Opens the next exchange. `start`: where its request begins in what a client sends.
     #[inline]
     pub(crate) fn open(&mut self, kind: Kind, start: u64) -> ExchangeId {
-        debug_assert!(self.count < PIPELINED_COUNT, "too many open exchanges");
+        debug_assert!(usize::from(self.count) < PLACES, "too many open exchanges");
         if self.count > 0 {
             let place = self.total() as usize % PLACES;
             self.earlier.get_or_insert_with(|| Box::new([Opened(0); PLACES]))[place] = self.newest;

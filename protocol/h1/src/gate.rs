@@ -18,7 +18,7 @@ pub(crate) struct Gate {
 impl Gate {
     /// How much may be unconsumed, in bytes.
     fn room(self, limits: &Limits) -> u32 {
-        self.grown.max(limits.unconsumed_bytes).max(1)
+        self.grown.max(limits.bodies.unconsumed_bytes).max(1)
     }
 
     /// Whether the reader has enough for now.
@@ -48,7 +48,7 @@ impl Gate {
         self.unconsumed = self.unconsumed.saturating_sub(bytes);
         if was_closed && self.unconsumed == 0 {
             let room = self.room(limits);
-            self.grown = room.saturating_mul(2).min(limits.unconsumed_bytes_max).max(room);
+            self.grown = room.saturating_mul(2).min(limits.bodies.unconsumed_bytes_max).max(room);
         }
     }
 }
@@ -56,9 +56,17 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
 
     fn limits() -> Limits {
-        Limits { unconsumed_bytes: 100, unconsumed_bytes_max: 350, ..Limits::default() }
+        Limits {
+            bodies: limits::Bodies {
+                unconsumed_bytes: 100,
+                unconsumed_bytes_max: 350,
+                ..limits::Bodies::DEFAULT
+            },
+            ..Limits::default()
+        }
     }
 
     /// How much the gate lets through before it closes, in pieces of 10.
@@ -98,7 +106,10 @@ mod tests {
 
     #[test]
     fn a_lower_bound_on_growth_than_the_first_room_changes_nothing() {
-        let limits = Limits { unconsumed_bytes_max: 0, ..limits() };
+        let limits = Limits {
+            bodies: limits::Bodies { unconsumed_bytes_max: 0, ..limits().bodies },
+            ..limits()
+        };
         let mut gate = Gate::default();
         gate.received(100);
         gate.consumed(100, &limits);

@@ -44,7 +44,7 @@ mod field_lines;
 mod framing;
 mod gate;
 mod head_scan;
-mod limits;
+pub mod limits;
 mod persistence;
 mod poll;
 mod progress;
@@ -61,11 +61,5 @@ mod shared_fields;
 mod target;
 
 pub use connection::Connection;
-pub use limits::{
-    BODY_RATE_BYTES, BODY_RATE_WINDOW, BODY_TIMEOUT, CHUNK_EXTENSION_BYTES,
-    CHUNK_SIZE_DIGITS_COUNT, DISCARD_BYTES, EMPTY_LINES_COUNT, FIELDS_COUNT, HEAD_BYTES,
-    HEAD_TIMEOUT, IDLE_TIMEOUT, INTERIM_COUNT, LEAVE_NOTICE, Limits, PIPELINED_COUNT,
-    REQUEST_LINE_BYTES, REQUESTS_COUNT, TRAILER_BYTES, TRAILERS_COUNT, UNCONSUMED_BYTES,
-    UNCONSUMED_BYTES_MAX, WRITE_TIMEOUT,
-};
+pub use limits::{LEAVE_NOTICE, Limits};
 pub use shared_fields::SharedFields;

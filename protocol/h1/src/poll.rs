@@ -67,7 +67,7 @@ impl Connection {
     /// Nothing until more bytes come, or until a deadline.
     #[inline]
     pub(crate) fn wait(&mut self, cx: &Context<'_>, until: Option<Deadline>) -> Output {
-        let (timeout, rate) = (self.limits.write_timeout, self.limits.body_rate_bytes);
+        let (timeout, rate) = (self.limits.times.write_timeout, self.limits.times.body_rate_bytes);
         match self.progress.look(cx.output.len(), cx.now, timeout, rate) {
             Progress::Drained => Output::Wait(until),
             Progress::Until(at) => {
@@ -81,7 +81,7 @@ impl Connection {
     /// No message has begun.
     #[inline]
     pub(crate) fn wait_idle(&mut self, cx: &Context<'_>) -> Output {
-        let at = self.clock.idle(cx.now, self.limits.idle_timeout);
+        let at = self.clock.idle(cx.now, self.limits.times.idle_timeout);
         if cx.now < at {
             self.wait(cx, Some(Deadline { at, reason: DeadlineReason::Idle }))
         } else if cx.output.is_empty() {

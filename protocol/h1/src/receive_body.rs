@@ -28,7 +28,7 @@ impl Connection {
             self.clock.busy();
             return self.wait(cx, None);
         }
-        match body.next(cx.input, self.limits.chunk_extension_bytes) {
+        match body.next(cx.input, self.limits.bodies.chunk_extension_bytes) {
             Ok(Step::Content(length, end)) => {
                 let data = cx.input.take(length);
                 self.gate.received(length);
@@ -131,7 +131,7 @@ impl Connection {
     /// RFC 9112 §7.1.2: reads a trailer section. Fields that may not stand there are dropped.
     fn read_trailers(&mut self, cx: &mut Context<'_>) -> Result<(), Stop> {
         let unread = cx.input.unread();
-        let bytes_max = self.limits.trailer_bytes;
+        let bytes_max = self.limits.bodies.trailer_bytes;
         if !self.scan.is_worthwhile(unread, [bytes_max; 2]) {
             self.scan.incomplete(unread.len());
             return Err(Stop::Incomplete);
@@ -142,7 +142,7 @@ impl Connection {
             Ok(!forbidden && !is_connection_specific(name))
         };
         let (bytes, is_cut) = cut(unread, bytes_max);
-        match field_lines::read(bytes, 0, self.limits.trailers_count, cx.head, keep) {
+        match field_lines::read(bytes, 0, self.limits.bodies.trailers_count, cx.head, keep) {
             Ok(length) => {
                 self.scan.complete();
                 cx.input.consume(length);
@@ -181,7 +181,7 @@ impl Connection {
     /// Throws one piece away.
     fn discard(&mut self, cx: &mut Context<'_>) -> Result<Step, &'static Failure> {
         let Reading::Discard(body, left) = &mut self.reading else { return Ok(Step::End) };
-        match body.next(cx.input, self.limits.chunk_extension_bytes)? {
+        match body.next(cx.input, self.limits.bodies.chunk_extension_bytes)? {
             Step::Content(length, end) => {
                 cx.input.consume(length);
                 let rest = u32::try_from(length).ok().and_then(|length| left.checked_sub(length));

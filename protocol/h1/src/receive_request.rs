@@ -31,7 +31,7 @@ impl Connection {
             Some(b'\r' | b'\n') => return self.skip_empty_line(cx),
             Some(_) => {}
         }
-        let limits = [self.limits.request_line_bytes, self.limits.head_bytes];
+        let limits = [self.limits.heads.request_line_bytes, self.limits.heads.head_bytes];
         if !self.scan.is_worthwhile(unread, limits) {
             return self.await_head(cx);
         }
@@ -128,7 +128,7 @@ impl Connection {
         if self.persistence.has_ended() {
             return self.finish(&TRUNCATED);
         }
-        let at = self.clock.head(cx.now, self.limits.head_timeout);
+        let at = self.clock.head(cx.now, self.limits.times.head_timeout);
         if cx.now >= at {
             return self.refuse_unread(cx, &HEAD_TIMED_OUT);
         }
@@ -140,7 +140,7 @@ impl Connection {
     fn skip_empty_line(&mut self, cx: &mut Context<'_>) -> Output {
         let failure = match cx.input.unread() {
             [b'\r'] => return self.await_head(cx),
-            [b'\r', b'\n', ..] if self.scan.empty_lines < self.limits.empty_lines_count => {
+            [b'\r', b'\n', ..] if self.scan.empty_lines < self.limits.heads.empty_lines_count => {
                 self.scan.skip_empty_line();
                 cx.input.consume(2);
                 return self.go_on(cx);

@@ -28,7 +28,7 @@ impl Connection {
         if let [0x15 | 0x16, 3, ..] = unread {
             return self.finish(&SPEAKS_TLS);
         }
-        let limits = [self.limits.head_bytes; 2];
+        let limits = [self.limits.heads.head_bytes; 2];
         if !unread.is_empty() && self.scan.is_worthwhile(unread, limits) {
             match response_head::read(unread, cx.head, kind, &self.limits) {
                 Ok(response) => return self.answered(cx, id, kind, &response),
@@ -108,7 +108,7 @@ impl Connection {
     /// An interim response's head is complete.
     fn informed(&mut self, id: ExchangeId) -> Output {
         self.current.interim_count = self.current.interim_count.saturating_add(1);
-        if self.current.interim_count > self.limits.interim_count {
+        if self.current.interim_count > self.limits.heads.interim_count {
             return self.finish(&TOO_MANY_INTERIM);
         }
         Output::Exchange(id, ExchangeEvent::Informational)

@@ -37,7 +37,8 @@ pub(crate) fn read(
     head: &mut Head,
     limits: &Limits,
 ) -> Result<ReceivedRequest, Stop> {
-    let (line, line_cut) = cut(unread, limits.request_line_bytes.min(limits.head_bytes));
+    let (line, line_cut) =
+        cut(unread, limits.heads.request_line_bytes.min(limits.heads.head_bytes));
     let (at, version_10) = match request_line(line, head) {
         Ok(read) => read,
         Err(stop) => {
@@ -54,8 +55,8 @@ pub(crate) fn read(
         }
         Ok(true)
     };
-    let (bytes, head_cut) = cut(unread, limits.head_bytes);
-    let length = field_lines::read(bytes, at, limits.fields_count, head, note)
+    let (bytes, head_cut) = cut(unread, limits.heads.head_bytes);
+    let length = field_lines::read(bytes, at, limits.heads.fields_count, head, note)
         .map_err(|stop| too_long(stop, head_cut, &HEAD_TOO_LARGE))?;
     host.settle(head, version_10)?;
     let body = noted.body(version_10)?.filter(|body| *body != Body::Length(0));
@@ -156,22 +157,38 @@ fn other_version(bytes: &[u8], at: usize) -> Result<bool, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
 
     #[test]
     fn a_head_at_its_limits_is_read_and_one_beyond_is_not() {
         let text = b"GET /abc HTTP/1.1\r\nHost: a\r\nX-A: b\r\n\r\n";
         let mut head = Head::default();
         let just = Limits {
-            request_line_bytes: 19,
-            head_bytes: text.len() as u32,
-            fields_count: 2,
+            heads: limits::Heads {
+                request_line_bytes: 19,
+                head_bytes: text.len() as u32,
+                fields_count: 2,
+                ..limits::Heads::DEFAULT
+            },
             ..Limits::default()
         };
         assert_eq!(read(text, &mut head, &just).unwrap().length, text.len());
         for less in [
-            Limits { request_line_bytes: 18, ..just.clone() },
-            Limits { head_bytes: text.len() as u32 - 1, ..just.clone() },
-            Limits { fields_count: 1, ..just.clone() },
+            Limits {
+                heads: limits::Heads { request_line_bytes: 18, ..limits::Heads::DEFAULT },
+                ..just.clone()
+            },
+            Limits {
+                heads: limits::Heads {
+                    head_bytes: text.len() as u32 - 1,
+                    ..limits::Heads::DEFAULT
+                },
+                ..just.clone()
+            },
+            Limits {
+                heads: limits::Heads { fields_count: 1, ..limits::Heads::DEFAULT },
+                ..just.clone()
+            },
         ] {
             assert!(read(text, &mut Head::default(), &less).is_err());
         }

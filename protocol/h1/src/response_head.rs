@@ -32,7 +32,7 @@ pub(crate) fn read(
     kind: Kind,
     limits: &Limits,
 ) -> Result<ResponseHead, Stop> {
-    let (bytes, bytes_cut) = cut(unread, limits.head_bytes);
+    let (bytes, bytes_cut) = cut(unread, limits.heads.head_bytes);
     let large = |stop| too_long(stop, bytes_cut, &HEAD_TOO_LARGE);
     let (at, status, version_10) = status_line(bytes).map_err(large)?;
     let version = if version_10 { Version::HTTP_10 } else { Version::HTTP_11 };
@@ -40,7 +40,8 @@ pub(crate) fn read(
     head.set_status(status);
     let mut noted = Noted::default();
     let note = |name, value: &[u8]| noted.note(name, value).map(|()| true);
-    let length = field_lines::read(bytes, at, limits.fields_count, head, note).map_err(large)?;
+    let length =
+        field_lines::read(bytes, at, limits.heads.fields_count, head, note).map_err(large)?;
     let framed = noted.body(version_10)?;
     let body = if response_has_no_body(kind, status) {
         None

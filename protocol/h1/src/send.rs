@@ -220,7 +220,7 @@ impl Connection {
     }
 
     fn discard_bytes(&self) -> u64 {
-        u64::from(self.limits.discard_bytes)
+        u64::from(self.limits.bodies.discard_bytes)
     }
 
     /// Writes the head after which the exchange is a tunnel.
@@ -391,8 +391,10 @@ impl Connection {
                 if persists && left_to_read(&body, input_bytes) <= self.discard_bytes() {
                     let here = u32::try_from(input_bytes).unwrap_or(u32::MAX);
                     self.clock.busy();
-                    self.reading =
-                        Reading::Discard(body, self.limits.discard_bytes.saturating_add(here));
+                    self.reading = Reading::Discard(
+                        body,
+                        self.limits.bodies.discard_bytes.saturating_add(here),
+                    );
                 } else {
                     self.end(if persists { &UNREAD } else { self.last() });
                 }

@@ -8,8 +8,7 @@ use http::Method;
 
 use crate::connection::Connection;
 use crate::encode::{self, Pass, Written};
-use crate::exchanges::Kind;
-use crate::limits::PIPELINED_COUNT;
+use crate::exchanges::{Kind, PLACES};
 use crate::persistence::Wish;
 use crate::sending::Framing;
 
@@ -99,7 +98,7 @@ impl Connection {
         if !self.takes_request() {
             return 0;
         }
-        let depth = self.limits.pipelined_count.clamp(1, PIPELINED_COUNT);
+        let depth = self.limits.pipelined_count.clamp(1, PLACES as u8);
         let room = u32::from(depth.saturating_sub(self.exchanges.count()));
         room.min(self.limits.requests_count.max(1).saturating_sub(self.exchanges.total()))
     }
@@ -114,7 +113,7 @@ impl Connection {
             && self.persistence.wish == Wish::Stay
             && !self.persistence.has_ended()
             && !self.exchanges.may_switch()
-            && self.exchanges.count() < self.limits.pipelined_count.clamp(1, PIPELINED_COUNT)
+            && self.exchanges.count() < self.limits.pipelined_count.clamp(1, PLACES as u8)
             && self.exchanges.total() < self.limits.requests_count.max(1)
     }
 }

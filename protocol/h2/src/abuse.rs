@@ -25,14 +25,14 @@ struct Levels {
 impl Levels {
     fn new(limits: &Limits) -> Self {
         Self {
-            client_resets: Bucket::full(Some(limits.client_resets_burst_count)),
+            client_resets: Bucket::full(Some(limits.budgets.client_resets_burst_count)),
             client_resets_life: 0,
-            own_resets: Bucket::full(limits.own_resets_burst_count),
+            own_resets: Bucket::full(limits.budgets.own_resets_burst_count),
             own_resets_life: 0,
-            glitches: Bucket::full(limits.glitches_burst_count),
-            small_data: Bucket::full(limits.small_data_burst_count),
-            settings: Bucket::full(Some(limits.settings_frames_count)),
-            tunnel_data: Bucket::full(Some(limits.tunnel_data_burst_count)),
+            glitches: Bucket::full(limits.budgets.glitches_burst_count),
+            small_data: Bucket::full(limits.budgets.small_data_burst_count),
+            settings: Bucket::full(Some(limits.frames.settings_frames_count)),
+            tunnel_data: Bucket::full(Some(limits.budgets.tunnel_data_burst_count)),
         }
     }
 }
@@ -51,8 +51,9 @@ impl Budgets {
     pub(crate) fn client_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
         let levels = self.levels(limits);
         levels.client_resets_life += 1;
-        let (burst, refill) = (limits.client_resets_burst_count, limits.client_resets_refill_count);
-        if levels.client_resets_life > limits.client_resets_life_count
+        let (burst, refill) =
+            (limits.budgets.client_resets_burst_count, limits.budgets.client_resets_refill_count);
+        if levels.client_resets_life > limits.budgets.client_resets_life_count
             || !levels.client_resets.take(now_ms, Some(burst), refill)
         {
             return Err(Fault::abuse("rapid-reset", "too many requests were reset"));
@@ -64,8 +65,9 @@ impl Budgets {
     pub(crate) fn own_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
         let levels = self.levels(limits);
         levels.own_resets_life = levels.own_resets_life.saturating_add(1);
-        let (burst, refill) = (limits.own_resets_burst_count, limits.own_resets_refill_count);
-        if limits.own_resets_life_count.is_some_and(|most| levels.own_resets_life > most)
+        let (burst, refill) =
+            (limits.budgets.own_resets_burst_count, limits.budgets.own_resets_refill_count);
+        if limits.budgets.own_resets_life_count.is_some_and(|most| levels.own_resets_life > most)
             || !levels.own_resets.take(now_ms, burst, refill)
         {
             return Err(Fault::abuse("made-you-reset", "too many streams had to be reset"));
@@ -77,8 +79,8 @@ impl Budgets {
     pub(crate) fn glitch(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
         if self.levels(limits).glitches.take(
             now_ms,
-            limits.glitches_burst_count,
-            limits.glitches_refill_count,
+            limits.budgets.glitches_burst_count,
+            limits.budgets.glitches_refill_count,
         ) {
             return Ok(());
         }
@@ -100,7 +102,8 @@ impl Budgets {
         if bytes == 0 {
             return self.glitch(now_ms, limits);
         }
-        let (burst, refill) = (limits.small_data_burst_count, limits.small_data_refill_count);
+        let (burst, refill) =
+            (limits.budgets.small_data_burst_count, limits.budgets.small_data_refill_count);
         if self.levels(limits).small_data.take(now_ms, burst, refill) {
             return Ok(());
         }
@@ -123,7 +126,8 @@ impl Budgets {
         if bytes > SMALL_DATA_BYTES || is_first {
             return Ok(());
         }
-        let (burst, refill) = (limits.tunnel_data_burst_count, limits.tunnel_data_refill_count);
+        let (burst, refill) =
+            (limits.budgets.tunnel_data_burst_count, limits.budgets.tunnel_data_refill_count);
         if self.levels(limits).tunnel_data.take(now_ms, Some(burst), refill) {
             return Ok(());
         }
@@ -132,7 +136,7 @@ impl Budgets {
 
     /// The peer sent a SETTINGS frame after its first.
     pub(crate) fn settings(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
-        let count = limits.settings_frames_count;
+        let count = limits.frames.settings_frames_count;
         if self.levels(limits).settings.take(now_ms, Some(count), count) {
             return Ok(());
         }
@@ -143,11 +147,14 @@ impl Budgets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::OWN_RESETS_LIFE_COUNT;
+    use crate::limits;
 
     #[test]
     fn no_limit_is_none_however_much_comes() {
-        let limits = Limits { small_data_burst_count: None, ..Limits::default() };
+        let limits = Limits {
+            budgets: limits::Budgets { small_data_burst_count: None, ..limits::Budgets::DEFAULT },
+            ..Limits::default()
+        };
         let mut budgets = Budgets::default();
         // More than thousandths of tokens that fit into 32 bits.
         for _ in 0..5_000_000 {
@@ -159,7 +166,7 @@ mod tests {
     fn a_life_is_counted_whatever_the_pace() {
         let limits = Limits::default();
         let mut budgets = Budgets::default();
-        for reset in 0..OWN_RESETS_LIFE_COUNT {
+        for reset in 0..limits::Budgets::DEFAULT.own_resets_life_count.unwrap() {
             assert_eq!(budgets.own_reset(reset * 1000, &limits), Ok(()));
         }
         assert!(budgets.own_reset(2_000_000, &limits).is_err());
@@ -167,7 +174,13 @@ mod tests {
 
     #[test]
     fn data_that_ends_or_is_large_is_free() {
-        let limits = Limits { small_data_burst_count: Some(0), ..Limits::default() };
+        let limits = Limits {
+            budgets: limits::Budgets {
+                small_data_burst_count: Some(0),
+                ..limits::Budgets::DEFAULT
+            },
+            ..Limits::default()
+        };
         let mut budgets = Budgets::default();
         assert_eq!(budgets.data(0, true, 0, &limits), Ok(()));
         assert_eq!(budgets.data(17, false, 0, &limits), Ok(()));

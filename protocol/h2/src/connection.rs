@@ -86,7 +86,7 @@ impl Connection {
             receive_flow: ReceiveFlow::new(limits),
             budgets: Budgets::default(),
             compression: Compression {
-                decoder: Decoder::new(crate::limits::HEADER_TABLE_BYTES as usize),
+                decoder: Decoder::new(crate::limits::Heads::DEFAULT.header_table_bytes as usize),
                 encoder: Encoder::new(),
             },
             incoming: Incoming::new(role == Role::Server),
@@ -193,9 +193,10 @@ impl Connection {
 
     /// What the connection's receive window may grow to, and so the bytes of bodies that the peer
     /// can make the caller hold, in bytes: at most
-    /// [`connection_window_bytes_max`](Limits::connection_window_bytes_max). A window never shrinks.
+    /// [`connection_window_bytes_max`](crate::limits::Windows::connection_window_bytes_max). A window never shrinks.
     pub fn set_receive_budget(&mut self, bytes: u32) {
-        self.receive_flow.set_window_max(bytes.min(self.limits.connection_window_bytes_max));
+        self.receive_flow
+            .set_window_max(bytes.min(self.limits.windows.connection_window_bytes_max));
     }
 
     /// Whether the connection's receive window would be larger by now, had its budget been.
@@ -381,16 +382,16 @@ impl Connection {
         let deadlines = &self.deadlines;
         let mut earliest = Earliest::new(&deadlines.clock);
         if !self.settings.received {
-            earliest.consider(0, limits.head_time, DeadlineReason::Head);
+            earliest.consider(0, limits.times.head_time, DeadlineReason::Head);
         }
         if let Some(since_ms) = deadlines.partial_since() {
-            earliest.consider(since_ms, limits.head_time, DeadlineReason::Head);
+            earliest.consider(since_ms, limits.times.head_time, DeadlineReason::Head);
         }
         if let Some(block) = &self.incoming.block {
-            earliest.consider(block.since_ms, limits.head_time, DeadlineReason::Head);
+            earliest.consider(block.since_ms, limits.times.head_time, DeadlineReason::Head);
         }
         if !self.settings.is_acknowledged() {
-            let (since_ms, limit) = (self.settings.sent_ms, limits.acknowledgement_time);
+            let (since_ms, limit) = (self.settings.sent_ms, limits.times.acknowledgement_time);
             earliest.consider(since_ms, limit, DeadlineReason::Acknowledgement);
         }
         match self.ping.waiting() {
@@ -398,12 +399,20 @@ impl Connection {
                 earliest.consider(since_ms, DRAIN_NOTICE, DeadlineReason::Drain);
             }
             Some((Purpose::Alive, since_ms)) => {
-                earliest.consider(since_ms, limits.ping_reply, DeadlineReason::Acknowledgement);
+                earliest.consider(
+                    since_ms,
+                    limits.times.ping_reply,
+                    DeadlineReason::Acknowledgement,
+                );
             }
             None => {}
         }
         if output_length > 0 {
-            earliest.consider(self.output.since_ms, limits.write_pause, DeadlineReason::Write);
+            earliest.consider(
+                self.output.since_ms,
+                limits.times.write_pause,
+                DeadlineReason::Write,
+            );
         }
         if self.streams.open() > 0 {
             earliest.consider(deadlines.scan_ms, SCAN_INTERVAL, DeadlineReason::Body);
@@ -412,7 +421,7 @@ impl Connection {
                 earliest.consider(deadlines.idle_ms, TRIM_AFTER, DeadlineReason::Idle);
             }
             if !self.is_beginning() {
-                earliest.consider(deadlines.idle_ms, limits.idle_time, DeadlineReason::Idle);
+                earliest.consider(deadlines.idle_ms, limits.times.idle_time, DeadlineReason::Idle);
             }
         }
         earliest
@@ -460,7 +469,7 @@ impl Connection {
 
     /// Counts a control frame of ours that was just queued.
     pub(crate) fn count_control(&mut self, cx: &Context<'_>) -> Result<(), Fault> {
-        self.output.control_frame(cx.output.len(), self.limits.control_frames_count)
+        self.output.control_frame(cx.output.len(), self.limits.frames.control_frames_count)
     }
 
     /// Sends RST_STREAM and remembers that the peer may not know it yet.

@@ -2,134 +2,17 @@
 
 use std::time::Duration;
 
+use bolide_limits::limits;
 use bolide_semantics::HeadLimits;
-
-/// Streams that a client may have open at once. Default: 100. Unit: streams. Reason: what edge
-/// servers announce; enough to fill any link. Answers: rapid-reset.
-pub const CONCURRENT_STREAMS_COUNT: u32 = 100;
-
-/// Payload of one frame that we accept. Default: 16384. Unit: bytes. Reason: the protocol's own
-/// default; larger frames buy nothing on the receiving side. Answers: none.
-pub const FRAME_BYTES: u32 = 16_384;
-
-/// Payload of one DATA frame that we send, when the peer allows more than its default. Default:
-/// 1048576. Unit: bytes. Reason: beyond this a larger frame only delays other streams. Answers: none.
-pub const DATA_FRAME_BYTES: u32 = 1 << 20;
-
-/// The window of a stream at its start. Default: 65536. Unit: bytes. Reason: a body of 64 KiB fits
-/// without a pause, which the protocol's default of 65535 does not allow. Answers: window-ignored.
-pub const STREAM_WINDOW_BYTES: u32 = 65_536;
-
-/// The window of a connection at its start. Default: 1048576. Unit: bytes. Reason: sixteen bodies of
-/// 64 KiB at once without a pause. Answers: window-ignored.
-pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-
-/// What the window of a stream may grow to. Default: 16777216. Unit: bytes. Reason: 10 Gbit/s over
-/// 13 ms; beyond that the connection's memory decides. Answers: none.
-pub const STREAM_WINDOW_BYTES_MAX: u32 = 16 << 20;
-
-/// What the window of a connection may grow to, and so the body bytes it can make us hold. Default:
-/// 33554432. Unit: bytes. Reason: twice a stream. Answers: none.
-pub const CONNECTION_WINDOW_BYTES_MAX: u32 = 32 << 20;
 
 /// How many frames a request's body is looked for behind its head, and how many bodies may have been taken ahead
 /// of their turn. Default: 128. Unit: frames. Reason: heads of as many streams as may be open, before their
 /// bodies; looking further costs more than it saves. Answers: bodies-far-behind.
 pub const FRAMES_AHEAD_COUNT: usize = 128;
 
-/// Decoded size of a head: names, values and 32 for each field. Default: 32768. Unit: bytes. Reason:
-/// between the 16 KiB and 60 KiB that others take. Answers: hpack-bomb.
-pub const HEADER_LIST_BYTES: u32 = 32 * 1024;
-
-/// How many times the header list's size a head gets 431 before the connection ends.
-/// Default: 4. Unit: times. Reason: an honest client that is too verbose learns why. Answers:
-/// hpack-bomb.
-pub const HEADER_LIST_EXCESS_COUNT: u32 = 4;
-
-/// Field lines of a head, cookie crumbs counted singly. Default: 100. Unit: lines. Reason: what
-/// Apache, Envoy and hyper allow. Answers: cookie-crumbs.
-pub const HEADER_FIELDS_COUNT: u32 = 100;
-
-/// CONTINUATION frames of one header block. Default: 8. Unit: frames. Reason: a block within the
-/// list's limit needs two. Answers: continuation-flood.
-pub const CONTINUATION_FRAMES_COUNT: u32 = 8;
-
-/// Encoded size of one header block. Default: 131072. Unit: bytes. Reason: a list at the point where
-/// the connection ends, without any compression. Answers: continuation-flood.
-pub const HEADER_BLOCK_BYTES: u32 = 128 * 1024;
-
-/// How many interim responses may come before a final one. Default: 32. Unit: responses. Reason: 100, 102
-/// and 103 come once or a few times; as over HTTP/1.1. Answers: interim-flood.
-pub const INTERIM_COUNT: u8 = 32;
-
-/// The decoder's dynamic table. Default: 4096. Unit: bytes. Reason: the protocol's default; more
-/// memory for each connection buys little. Answers: hpack-bomb.
-pub const HEADER_TABLE_BYTES: u32 = 4096;
-
-/// Resets by the client before our response was complete, at once. Default: 100. Unit: resets. Reason:
-/// as many as it may have streams. Answers: rapid-reset.
-pub const CLIENT_RESETS_BURST_COUNT: u32 = 100;
-
-/// Resets by the client before our response was complete, refill. Default: 33. Unit: resets per second.
-/// Reason: people who leave pages early stay far below. Answers: rapid-reset.
-pub const CLIENT_RESETS_REFILL_COUNT: u32 = 33;
-
-/// Resets by the client before our response was complete, for the life of a connection. Default: 10000.
-/// Unit: resets. Reason: bounds a patient abuser. Answers: rapid-reset.
-pub const CLIENT_RESETS_LIFE_COUNT: u32 = 10_000;
-
-/// Resets that the peer made us send, at once. Default: 100. Unit: resets. Reason: as many as it may
-/// have streams. Answers: myr.
-pub const OWN_RESETS_BURST_COUNT: u32 = 100;
-
-/// Resets that the peer made us send, refill. Default: 10. Unit: resets per second. Reason: each is a
-/// violation of the protocol. Answers: myr.
-pub const OWN_RESETS_REFILL_COUNT: u32 = 10;
-
-/// Resets that the peer made us send, for the life of a connection. Default: 1024. Unit: resets.
-/// Reason: bounds a patient abuser. Answers: myr.
-pub const OWN_RESETS_LIFE_COUNT: u32 = 1024;
-
-/// Frames that do nothing useful, at once. Default: 10000. Unit: frames. Reason: clumsy peers send
-/// thousands, floods send millions. Answers: ping-flood.
-pub const GLITCHES_BURST_COUNT: u32 = 10_000;
-
-/// Frames that do nothing useful, refill. Default: 330. Unit: frames per second. Reason: their cost is
-/// then below a thousandth of a core. Answers: ping-flood.
-pub const GLITCHES_REFILL_COUNT: u32 = 330;
-
 /// The largest DATA frame that counts as small. Default: 16. Unit: bytes. Reason: below this the
 /// frame's header is most of what travels. Answers: one-byte-data.
 pub const SMALL_DATA_BYTES: u32 = 16;
-
-/// Small DATA frames, at once. Default: 10000. Unit: frames. Reason: an interactive stream never
-/// sends so many together. Answers: one-byte-data.
-pub const SMALL_DATA_BURST_COUNT: u32 = 10_000;
-
-/// Small DATA frames, refill. Default: 5000. Unit: frames per second. Reason: messages of a few
-/// bytes are honest at this rate. Answers: one-byte-data.
-pub const SMALL_DATA_REFILL_COUNT: u32 = 5000;
-
-/// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, at once. Default:
-/// 100000. Unit: frames. Reason: more than a tunnel's first window has bytes; who reads what comes is never counted.
-/// Answers: one-byte-data.
-pub const TUNNEL_DATA_BURST_COUNT: u32 = 100_000;
-
-/// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, refill. Default:
-/// 100000. Unit: frames per second. Reason: their cost is then some hundredths of a core. Answers: one-byte-data.
-pub const TUNNEL_DATA_REFILL_COUNT: u32 = 100_000;
-
-/// Entries of one SETTINGS frame. Default: 32. Unit: entries. Reason: fewer than ten are defined.
-/// Answers: settings-flood.
-pub const SETTINGS_ENTRIES_COUNT: u32 = 32;
-
-/// SETTINGS frames at once, and refill in one second. Default: 50. Unit: frames. Reason: an honest
-/// peer sends one or two in its life. Answers: settings-flood.
-pub const SETTINGS_FRAMES_COUNT: u32 = 50;
-
-/// Control frames of ours that wait for the peer to read. Default: 1000. Unit: frames. Reason: each
-/// replies to a frame of a peer that writes and never reads. Answers: ping-flood.
-pub const CONTROL_FRAMES_COUNT: u32 = 1000;
 
 /// PRIORITY_UPDATE frames remembered for streams that are not open yet. Default: 16. Unit: streams.
 /// Reason: a hint, not a promise. Answers: priority-update.
@@ -139,58 +22,13 @@ pub const EARLY_PRIORITIES_COUNT: usize = 16;
 /// frames that cross our reset are not the peer's fault. Answers: none.
 pub const RESET_RANGES_COUNT: usize = 32;
 
-/// How long in all a stream may wait for the peer to open its window, unless the peer takes `BODY_RATE_BYTES` of it meanwhile. Default: 30 s. Unit: time. Reason: a
-/// waiting response holds memory. Answers: h2-bomb.
-pub const STALLED_STREAM: Duration = Duration::from_secs(30);
-
-/// How long in all the connection's window may keep every stream waiting, unless the peer takes `BODY_RATE_BYTES` meanwhile. Default: 60 s. Unit: time. Reason:
-/// a waiting response holds memory. Answers: zero-window.
-pub const STALLED_CONNECTION: Duration = Duration::from_secs(60);
-
-/// How long the preface with the first SETTINGS, a frame, or a header block may take to be complete.
-/// Default: 10 s. Unit: time. Reason: in all, not for each byte. Answers: slow-head.
-pub const HEAD_TIME: Duration = Duration::from_secs(10);
-
-/// How long a request's body may pause while we want more of it. Default: 30 s. Unit: time. Reason: a
-/// waiting handler holds memory. Answers: slow-body.
-pub const BODY_PAUSE: Duration = Duration::from_secs(30);
-
-/// The same for the request of a gRPC call, whose messages may be far between; its rate is not measured. Default: 10 min.
-/// Unit: time. Reason: any client may say that its request is one, so its handler waits for long, not for ever.
-/// Answers: slow-body.
-pub const CALL_PAUSE: Duration = Duration::from_secs(600);
-
-/// The slowest body, in either direction, measured over ten seconds when receiving. Default: 500.
-/// Unit: bytes per second. Reason: slower than any modem. Answers: slow-body.
-pub const BODY_RATE_BYTES: u32 = 500;
-
 /// How long a body's rate is measured. Default: 10 s. Unit: time. Reason: evens out bursts. Answers:
 /// slow-body.
 pub const BODY_RATE_TIME: Duration = Duration::from_secs(10);
 
-/// How long a connection without exchanges stays open. Default: 60 s. Unit: time. Reason: a page's
-/// next click. Answers: none.
-pub const IDLE_TIME: Duration = Duration::from_secs(60);
-
-/// How long the socket may take nothing, or less than `BODY_RATE_BYTES`, while we have something to send. Default: 30 s. Unit: time.
-/// Reason: the peer is gone or does not read. Answers: tcp-window-closed.
-pub const WRITE_PAUSE: Duration = Duration::from_secs(30);
-
-/// How long the peer may take to acknowledge SETTINGS. Default: 30 s. Unit: time. Reason: until then
-/// excess streams are refused for free. Answers: settings-ack-withheld.
-pub const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_secs(30);
-
 /// Between the two GOAWAY frames of a shutdown, when the peer does not reply to the PING between them.
 /// Default: 1 s. Unit: time. Reason: longer than a round trip. Answers: none.
 pub const DRAIN_NOTICE: Duration = Duration::from_secs(1);
-
-/// After how long without a frame, while exchanges are open, a PING asks whether the peer is there.
-/// Default: 60 s. Unit: time. Reason: tunnels and long calls may be silent. Answers: none.
-pub const PING_AFTER: Duration = Duration::from_secs(60);
-
-/// How long the peer may take to reply to that PING. Default: 20 s. Unit: time. Reason: longer than any
-/// network's queue. Answers: none.
-pub const PING_REPLY: Duration = Duration::from_secs(20);
 
 /// How often open streams are looked through for those that are too slow. Default: 5 s. Unit: time.
 /// Reason: the precision that the limits in seconds need. Answers: none.
@@ -200,140 +38,216 @@ pub const SCAN_INTERVAL: Duration = Duration::from_secs(5);
 /// Reason: busy connections never pay for it, and what one of many gives back serves the next. Answers: none.
 pub const TRIM_AFTER: Duration = Duration::from_millis(200);
 
-/// The limits of one connection that can be configured: each as the constant of its name.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// [`CONCURRENT_STREAMS_COUNT`].
-    pub concurrent_streams_count: u32,
-    /// [`FRAME_BYTES`].
-    pub frame_bytes: u32,
-    /// [`DATA_FRAME_BYTES`].
-    pub data_frame_bytes: u32,
-    /// [`STREAM_WINDOW_BYTES`].
-    pub stream_window_bytes: u32,
-    /// [`CONNECTION_WINDOW_BYTES`]; never below 65535, which the protocol starts with.
-    pub connection_window_bytes: u32,
-    /// [`STREAM_WINDOW_BYTES_MAX`]; equal to `stream_window_bytes`, windows of streams stay as they are.
-    pub stream_window_bytes_max: u32,
-    /// [`CONNECTION_WINDOW_BYTES_MAX`]; equal to `connection_window_bytes`, the window stays as it is.
-    pub connection_window_bytes_max: u32,
-    /// Whether a connection's receive window grows only as far as
-    /// [`set_receive_budget`](crate::Connection::set_receive_budget) allows, for its owner shares memory among
-    /// connections. Default: `false`.
-    pub connection_window_is_granted: bool,
-    /// [`HEADER_LIST_BYTES`].
-    pub header_list_bytes: u32,
-    /// [`HEADER_LIST_EXCESS_COUNT`].
-    pub header_list_excess_count: u32,
-    /// [`HEADER_FIELDS_COUNT`].
-    pub header_fields_count: u32,
-    /// [`CONTINUATION_FRAMES_COUNT`].
-    pub continuation_frames_count: u32,
-    /// [`HEADER_BLOCK_BYTES`].
-    pub header_block_bytes: u32,
-    /// [`INTERIM_COUNT`].
-    pub interim_count: u8,
-    /// [`HEADER_TABLE_BYTES`].
-    pub header_table_bytes: u32,
-    /// [`CLIENT_RESETS_BURST_COUNT`].
-    pub client_resets_burst_count: u32,
-    /// [`CLIENT_RESETS_REFILL_COUNT`].
-    pub client_resets_refill_count: u32,
-    /// [`CLIENT_RESETS_LIFE_COUNT`].
-    pub client_resets_life_count: u32,
-    /// [`OWN_RESETS_BURST_COUNT`]; `None`: no limit.
-    pub own_resets_burst_count: Option<u32>,
-    /// [`OWN_RESETS_REFILL_COUNT`].
-    pub own_resets_refill_count: u32,
-    /// [`OWN_RESETS_LIFE_COUNT`]; `None`: no limit.
-    pub own_resets_life_count: Option<u32>,
-    /// [`GLITCHES_BURST_COUNT`]; `None`: no limit.
-    pub glitches_burst_count: Option<u32>,
-    /// [`GLITCHES_REFILL_COUNT`].
-    pub glitches_refill_count: u32,
-    /// [`SMALL_DATA_BURST_COUNT`]; `None`: no limit.
-    pub small_data_burst_count: Option<u32>,
-    /// [`SMALL_DATA_REFILL_COUNT`].
-    pub small_data_refill_count: u32,
-    /// [`TUNNEL_DATA_BURST_COUNT`].
-    pub tunnel_data_burst_count: u32,
-    /// [`TUNNEL_DATA_REFILL_COUNT`].
-    pub tunnel_data_refill_count: u32,
-    /// [`SETTINGS_ENTRIES_COUNT`].
-    pub settings_entries_count: u32,
-    /// [`SETTINGS_FRAMES_COUNT`].
-    pub settings_frames_count: u32,
-    /// [`CONTROL_FRAMES_COUNT`].
-    pub control_frames_count: u32,
-    /// [`STALLED_STREAM`].
-    pub stalled_stream: Duration,
-    /// [`STALLED_CONNECTION`].
-    pub stalled_connection: Duration,
-    /// [`HEAD_TIME`].
-    pub head_time: Duration,
-    /// [`BODY_PAUSE`].
-    pub body_pause: Duration,
-    /// [`CALL_PAUSE`]
-    pub call_pause: Duration,
-    /// [`BODY_RATE_BYTES`].
-    pub body_rate_bytes: u32,
-    /// [`IDLE_TIME`].
-    pub idle_time: Duration,
-    /// [`WRITE_PAUSE`].
-    pub write_pause: Duration,
-    /// [`ACKNOWLEDGEMENT_TIME`].
-    pub acknowledgement_time: Duration,
-    /// [`PING_AFTER`].
-    pub ping_after: Duration,
-    /// [`PING_REPLY`].
-    pub ping_reply: Duration,
+limits! {
+    /// How much a peer may send ahead.
+    #[derive(Debug, Clone)]
+    pub struct Windows {
+        /// The window of a stream at its start. Default: 65536. Unit: bytes. Reason: a body of 64 KiB fits without a pause, which
+        /// the protocol's default of 65535 does not allow. Answers: window-ignored.
+        stream_window_bytes: u32 [to (1 << 31) - 1] = 65_536,
+
+        /// The window of a connection at its start. Never below 65535, which the protocol starts with. Default: 1048576. Unit:
+        /// bytes. Reason: sixteen bodies of 64 KiB at once without a pause. Answers: window-ignored.
+        connection_window_bytes: u32 [to (1 << 31) - 1] = 1 << 20,
+
+        /// What the window of a stream may grow to. Equal to `stream_window_bytes`, windows of streams stay as they are. Default:
+        /// 16777216. Unit: bytes. Reason: 10 Gbit/s over 13 ms; beyond that the connection's memory decides. Answers: none.
+        stream_window_bytes_max: u32 [to (1 << 31) - 1] = 16 << 20,
+
+        /// What the window of a connection may grow to, and so the body bytes it can make us hold. Equal to
+        /// `connection_window_bytes`, the window stays as it is. Default: 33554432. Unit: bytes. Reason: twice a stream. Answers:
+        /// none.
+        connection_window_bytes_max: u32 [to (1 << 31) - 1] = 32 << 20,
+    }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            concurrent_streams_count: CONCURRENT_STREAMS_COUNT,
-            frame_bytes: FRAME_BYTES,
-            data_frame_bytes: DATA_FRAME_BYTES,
-            stream_window_bytes: STREAM_WINDOW_BYTES,
-            connection_window_bytes: CONNECTION_WINDOW_BYTES,
-            stream_window_bytes_max: STREAM_WINDOW_BYTES_MAX,
-            connection_window_bytes_max: CONNECTION_WINDOW_BYTES_MAX,
-            connection_window_is_granted: false,
-            header_list_bytes: HEADER_LIST_BYTES,
-            header_list_excess_count: HEADER_LIST_EXCESS_COUNT,
-            header_fields_count: HEADER_FIELDS_COUNT,
-            continuation_frames_count: CONTINUATION_FRAMES_COUNT,
-            header_block_bytes: HEADER_BLOCK_BYTES,
-            interim_count: INTERIM_COUNT,
-            header_table_bytes: HEADER_TABLE_BYTES,
-            client_resets_burst_count: CLIENT_RESETS_BURST_COUNT,
-            client_resets_refill_count: CLIENT_RESETS_REFILL_COUNT,
-            client_resets_life_count: CLIENT_RESETS_LIFE_COUNT,
-            own_resets_burst_count: Some(OWN_RESETS_BURST_COUNT),
-            own_resets_refill_count: OWN_RESETS_REFILL_COUNT,
-            own_resets_life_count: Some(OWN_RESETS_LIFE_COUNT),
-            glitches_burst_count: Some(GLITCHES_BURST_COUNT),
-            glitches_refill_count: GLITCHES_REFILL_COUNT,
-            small_data_burst_count: Some(SMALL_DATA_BURST_COUNT),
-            small_data_refill_count: SMALL_DATA_REFILL_COUNT,
-            tunnel_data_burst_count: TUNNEL_DATA_BURST_COUNT,
-            tunnel_data_refill_count: TUNNEL_DATA_REFILL_COUNT,
-            settings_entries_count: SETTINGS_ENTRIES_COUNT,
-            settings_frames_count: SETTINGS_FRAMES_COUNT,
-            control_frames_count: CONTROL_FRAMES_COUNT,
-            stalled_stream: STALLED_STREAM,
-            stalled_connection: STALLED_CONNECTION,
-            head_time: HEAD_TIME,
-            body_pause: BODY_PAUSE,
-            call_pause: CALL_PAUSE,
-            body_rate_bytes: BODY_RATE_BYTES,
-            idle_time: IDLE_TIME,
-            write_pause: WRITE_PAUSE,
-            acknowledgement_time: ACKNOWLEDGEMENT_TIME,
-            ping_after: PING_AFTER,
-            ping_reply: PING_REPLY,
-        }
+limits! {
+    /// The sizes of frames, and how many of those that control something are taken.
+    #[derive(Debug, Clone)]
+    pub struct Frames {
+        /// Payload of one frame that we accept. Default: 16384. Unit: bytes. Reason: the protocol's own default; larger frames buy
+        /// nothing on the receiving side. Answers: none.
+        frame_bytes: u32 [from 16384 to 16_777_215] = 16_384,
+
+        /// Payload of one DATA frame that we send, when the peer allows more than its default. Default: 1048576. Unit: bytes.
+        /// Reason: beyond this a larger frame only delays other streams. Answers: none.
+        data_frame_bytes: u32 [from 1024 to 16_777_215] = 1 << 20,
+
+        /// Entries of one SETTINGS frame. Default: 32. Unit: entries. Reason: fewer than ten are defined. Answers: settings-flood.
+        settings_entries_count: u32 = 32,
+
+        /// SETTINGS frames at once, and refill in one second. Default: 50. Unit: frames. Reason: an honest peer sends one or two in
+        /// its life. Answers: settings-flood.
+        settings_frames_count: u32 = 50,
+
+        /// Control frames of ours that wait for the peer to read. Default: 1000. Unit: frames. Reason: each replies to a frame of a
+        /// peer that writes and never reads. Answers: ping-flood.
+        control_frames_count: u32 = 1000,
+    }
+}
+
+limits! {
+    /// The heads of messages, encoded and decoded.
+    #[derive(Debug, Clone)]
+    pub struct Heads {
+        /// Decoded size of a head: names, values and 32 for each field. Default: 32768. Unit: bytes. Reason: between the 16 KiB and
+        /// 60 KiB that others take. Answers: hpack-bomb.
+        header_list_bytes: u32 = 32 * 1024,
+
+        /// How many times the header list's size a head gets 431 before the connection ends. Default: 4. Unit: times. Reason: an
+        /// honest client that is too verbose learns why. Answers: hpack-bomb.
+        header_list_excess_count: u32 = 4,
+
+        /// Field lines of a head, cookie crumbs counted singly. Default: 100. Unit: lines. Reason: what Apache, Envoy and hyper
+        /// allow. Answers: cookie-crumbs.
+        header_fields_count: u32 = 100,
+
+        /// CONTINUATION frames of one header block. Default: 8. Unit: frames. Reason: a block within the list's limit needs two.
+        /// Answers: continuation-flood.
+        continuation_frames_count: u32 [from 0] = 8,
+
+        /// Encoded size of one header block. Default: 131072. Unit: bytes. Reason: a list at the point where the connection ends,
+        /// without any compression. Answers: continuation-flood.
+        header_block_bytes: u32 = 128 * 1024,
+
+        /// How many interim responses may come before a final one. Default: 32. Unit: responses. Reason: 100, 102 and 103 come once
+        /// or a few times; as over HTTP/1.1. Answers: interim-flood.
+        interim_count: u8 [from 0] = 32,
+
+        /// The decoder's dynamic table. Default: 4096. Unit: bytes. Reason: the protocol's default; more memory for each connection
+        /// buys little. Answers: hpack-bomb.
+        header_table_bytes: u32 [from 0 to 65_535] = 4096,
+    }
+}
+
+limits! {
+    /// What a peer may do now and then, but not all the time.
+    #[derive(Debug, Clone)]
+    pub struct Budgets {
+        /// Resets by the client before our response was complete, at once. Default: 100. Unit: resets. Reason: as many as it may
+        /// have streams. Answers: rapid-reset.
+        client_resets_burst_count: u32 = 100,
+
+        /// Resets by the client before our response was complete, refill. Default: 33. Unit: resets per second. Reason: people who
+        /// leave pages early stay far below. Answers: rapid-reset.
+        client_resets_refill_count: u32 [from 0] = 33,
+
+        /// Resets by the client before our response was complete, for the life of a connection. Default: 10000. Unit: resets.
+        /// Reason: bounds a patient abuser. Answers: rapid-reset.
+        client_resets_life_count: u32 = 10_000,
+
+        /// Resets that the peer made us send, at once. `None`: no limit. Default: 100. Unit: resets. Reason: as many as it may have
+        /// streams. Answers: myr.
+        own_resets_burst_count: Option<u32> = Some(100),
+
+        /// Resets that the peer made us send, refill. Default: 10. Unit: resets per second. Reason: each is a violation of the
+        /// protocol. Answers: myr.
+        own_resets_refill_count: u32 [from 0] = 10,
+
+        /// Resets that the peer made us send, for the life of a connection. `None`: no limit. Default: 1024. Unit: resets. Reason:
+        /// bounds a patient abuser. Answers: myr.
+        own_resets_life_count: Option<u32> = Some(1024),
+
+        /// Frames that do nothing useful, at once. `None`: no limit. Default: 10000. Unit: frames. Reason: clumsy peers send
+        /// thousands, floods send millions. Answers: ping-flood.
+        glitches_burst_count: Option<u32> = Some(10_000),
+
+        /// Frames that do nothing useful, refill. Default: 330. Unit: frames per second. Reason: their cost is then below a
+        /// thousandth of a core. Answers: ping-flood.
+        glitches_refill_count: u32 [from 0] = 330,
+
+        /// Small DATA frames, at once. `None`: no limit. Default: 10000. Unit: frames. Reason: an interactive stream never sends so
+        /// many together. Answers: one-byte-data.
+        small_data_burst_count: Option<u32> = Some(10_000),
+
+        /// Small DATA frames, refill. Default: 5000. Unit: frames per second. Reason: messages of a few bytes are honest at this
+        /// rate. Answers: one-byte-data.
+        small_data_refill_count: u32 [from 0] = 5000,
+
+        /// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, at once. Default: 100000.
+        /// Unit: frames. Reason: more than a tunnel's first window has bytes; who reads what comes is never counted. Answers:
+        /// one-byte-data.
+        tunnel_data_burst_count: u32 = 100_000,
+
+        /// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, refill. Default: 100000.
+        /// Unit: frames per second. Reason: their cost is then some hundredths of a core. Answers: one-byte-data.
+        tunnel_data_refill_count: u32 [from 0] = 100_000,
+    }
+}
+
+limits! {
+    /// Times that a connection, and what is on it, may take.
+    #[derive(Debug, Clone)]
+    pub struct Times {
+        /// How long in all a stream may wait for the peer to open its window, unless the peer takes `BODY_RATE_BYTES` of it
+        /// meanwhile. Default: 30 s. Unit: time. Reason: a waiting response holds memory. Answers: h2-bomb.
+        stalled_stream: Duration = Duration::from_secs(30),
+
+        /// How long in all the connection's window may keep every stream waiting, unless the peer takes `BODY_RATE_BYTES`
+        /// meanwhile. Default: 60 s. Unit: time. Reason: a waiting response holds memory. Answers: zero-window.
+        stalled_connection: Duration = Duration::from_secs(60),
+
+        /// How long the preface with the first SETTINGS, a frame, or a header block may take to be complete. Default: 10 s. Unit:
+        /// time. Reason: in all, not for each byte. Answers: slow-head.
+        head_time: Duration = Duration::from_secs(10),
+
+        /// How long a request's body may pause while we want more of it. Default: 30 s. Unit: time. Reason: a waiting handler holds
+        /// memory. Answers: slow-body.
+        body_pause: Duration = Duration::from_secs(30),
+
+        /// The same for the request of a gRPC call, whose messages may be far between; its rate is not measured. Default: 10 min.
+        /// Unit: time. Reason: any client may say that its request is one, so its handler waits for long, not for ever. Answers:
+        /// slow-body.
+        call_pause: Duration = Duration::from_secs(600),
+
+        /// The slowest body, in either direction, measured over ten seconds when receiving. Default: 500. Unit: bytes per second.
+        /// Reason: slower than any modem. Answers: slow-body.
+        body_rate_bytes: u32 [from 0] = 500,
+
+        /// How long a connection without exchanges stays open. Default: 60 s. Unit: time. Reason: a page's next click. Answers:
+        /// none.
+        idle_time: Duration = Duration::from_secs(60),
+
+        /// How long the socket may take nothing, or less than `BODY_RATE_BYTES`, while we have something to send. Default: 30 s.
+        /// Unit: time. Reason: the peer is gone or does not read. Answers: tcp-window-closed.
+        write_pause: Duration = Duration::from_secs(30),
+
+        /// How long the peer may take to acknowledge SETTINGS. Default: 30 s. Unit: time. Reason: until then excess streams are
+        /// refused for free. Answers: settings-ack-withheld.
+        acknowledgement_time: Duration = Duration::from_secs(30),
+
+        /// After how long without a frame, while exchanges are open, a PING asks whether the peer is there. Default: 60 s. Unit:
+        /// time. Reason: tunnels and long calls may be silent. Answers: none.
+        ping_after: Duration = Duration::from_secs(60),
+
+        /// How long the peer may take to reply to that PING. Default: 20 s. Unit: time. Reason: longer than any network's queue.
+        /// Answers: none.
+        ping_reply: Duration = Duration::from_secs(20),
+    }
+}
+
+limits! {
+    /// The limits of one connection that can be configured.
+    #[derive(Debug, Clone)]
+    pub struct Limits {
+        /// Streams that a client may have open at once. Default: 100. Unit: streams. Reason: what edge servers announce; enough to
+        /// fill any link. Answers: rapid-reset.
+        concurrent_streams_count: u32 = 100,
+    }
+    with {
+        /// Whether a connection's receive window grows only as far as [`set_receive_budget`](crate::Connection::set_receive_budget)
+        /// allows, for its owner shares memory among connections. Default: `false`.
+        connection_window_is_granted: bool = false,
+        /// How much a peer may send ahead.
+        windows: Windows = Windows::DEFAULT,
+        /// The sizes of frames, and how many of those that control something are taken.
+        frames: Frames = Frames::DEFAULT,
+        /// The heads of messages, encoded and decoded.
+        heads: Heads = Heads::DEFAULT,
+        /// What a peer may do now and then, but not all the time.
+        budgets: Budgets = Budgets::DEFAULT,
+        /// Times that a connection, and what is on it, may take.
+        times: Times = Times::DEFAULT,
     }
 }
 
@@ -342,9 +256,9 @@ impl Limits {
     #[inline]
     pub(crate) fn of_heads(&self) -> HeadLimits {
         HeadLimits {
-            list_bytes: self.header_list_bytes,
-            list_excess_count: self.header_list_excess_count,
-            fields_count: self.header_fields_count,
+            list_bytes: self.heads.header_list_bytes,
+            list_excess_count: self.heads.header_list_excess_count,
+            fields_count: self.heads.header_fields_count,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::connection::Connection;
 use crate::error::Fault;
 use crate::frame::{FrameHeader, HEADER_BYTES, PREFACE, kind};
 use crate::incoming::Step;
-use crate::limits::FRAME_BYTES;
+use crate::limits::Frames;
 
 impl Connection {
     /// Reads frames until there is something to report or the input is used up.
@@ -71,7 +71,7 @@ impl Connection {
 
     #[inline]
     fn read_frame(&mut self, cx: &mut Context<'_>, header: FrameHeader) -> Result<Step, Fault> {
-        if header.length > self.limits.frame_bytes.max(FRAME_BYTES) {
+        if header.length > self.limits.frames.frame_bytes.max(Frames::DEFAULT.frame_bytes) {
             return Err(Fault::frame_size("a frame larger than we allow"));
         }
         if self.incoming.block.is_some() {

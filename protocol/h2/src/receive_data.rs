@@ -237,7 +237,7 @@ impl Connection {
             return None;
         }
         let run = self.incoming.run.as_mut()?;
-        let data = run.next(cx.input, self.limits.frame_bytes)?;
+        let data = run.next(cx.input, self.limits.frames.frame_bytes)?;
         self.incoming.frames = self.incoming.frames.wrapping_add(1);
         Some(Output::Exchange(ExchangeId(run.stream), ExchangeEvent::Data(data, End::No)))
     }

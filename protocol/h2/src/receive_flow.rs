@@ -22,8 +22,9 @@ pub(crate) struct ReceiveFlow {
 
 impl ReceiveFlow {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let size = limits.connection_window_bytes.max(crate::settings::INITIAL_WINDOW_BYTES);
-        let allowed = limits.connection_window_bytes_max.max(size);
+        let size =
+            limits.windows.connection_window_bytes.max(crate::settings::INITIAL_WINDOW_BYTES);
+        let allowed = limits.windows.connection_window_bytes_max.max(size);
         let window_max = if limits.connection_window_is_granted { size } else { allowed };
         Self { window: ReceiveWindow::new(size), window_max, rtt_us: 0, grown: 0 }
     }
@@ -53,7 +54,7 @@ impl ReceiveFlow {
     /// How a stream's window is tuned.
     #[inline]
     pub(crate) fn stream_tuning(&self, now_us: u32, limits: &Limits) -> Tuning {
-        Tuning { now_us, rtt_us: self.rtt_us, size_max: limits.stream_window_bytes_max }
+        Tuning { now_us, rtt_us: self.rtt_us, size_max: limits.windows.stream_window_bytes_max }
     }
 
     /// `bytes` were consumed or discarded. Returns the increment of a WINDOW_UPDATE that is due.

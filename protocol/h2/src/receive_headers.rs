@@ -56,7 +56,7 @@ impl Connection {
         if header.stream == 0 {
             return Err(Fault::protocol("a HEADERS frame for stream 0"));
         }
-        if header.length > self.limits.header_block_bytes {
+        if header.length > self.limits.heads.header_block_bytes {
             return Err(Fault::abuse("header-block", "a header block above the limit"));
         }
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
@@ -105,10 +105,10 @@ impl Connection {
         if header.kind != kind::CONTINUATION || header.stream != open.stream {
             return Err(Fault::protocol("a header block is interrupted by another frame"));
         }
-        if open.bytes.len() as u32 + header.length > self.limits.header_block_bytes {
+        if open.bytes.len() as u32 + header.length > self.limits.heads.header_block_bytes {
             return Err(Fault::abuse("continuation-flood", "a header block above the limit"));
         }
-        if open.continuations == self.limits.continuation_frames_count {
+        if open.continuations == self.limits.heads.continuation_frames_count {
             return Err(Fault::abuse("continuation-flood", "too many CONTINUATION frames"));
         }
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
@@ -280,7 +280,7 @@ impl Connection {
         let stream = self.streams.get_mut(slot);
         if status.is_informational() {
             stream.interim_count = stream.interim_count.saturating_add(1);
-            if stream.interim_count > self.limits.interim_count {
+            if stream.interim_count > self.limits.heads.interim_count {
                 let what = "too many interim responses came";
                 self.stream_error(cx, id, ErrorCode::EnhanceYourCalm, what)?;
                 return Ok(Step::Next);

@@ -30,7 +30,7 @@ impl Connection {
         if !header.length.is_multiple_of(ENTRY_BYTES) {
             return Err(Fault::frame_size("a SETTINGS frame with half an entry"));
         }
-        if header.length > self.limits.settings_entries_count * ENTRY_BYTES {
+        if header.length > self.limits.frames.settings_entries_count * ENTRY_BYTES {
             return Err(Fault::abuse("settings-flood", "too many entries in a SETTINGS frame"));
         }
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
@@ -65,7 +65,7 @@ impl Connection {
         if first {
             self.receive_flow.estimate_rtt(clock.us);
         }
-        self.compression.decoder.set_table_bytes_max(self.limits.header_table_bytes as usize);
+        self.compression.decoder.set_table_bytes_max(self.limits.heads.header_table_bytes as usize);
         if difference != 0 {
             for stream in self.streams.open_mut() {
                 stream.receiving.window.shift(difference);

@@ -10,7 +10,7 @@ use bolide_semantics::ExchangeId;
 use bytes::{Buf, Bytes};
 
 use crate::frame::{FrameHeader, HEADER_BYTES, kind};
-use crate::limits::{FRAME_BYTES, SMALL_DATA_BYTES};
+use crate::limits::{Frames, SMALL_DATA_BYTES};
 use crate::receive_window::ReceiveWindow;
 use crate::stream::Stream;
 
@@ -62,7 +62,7 @@ impl Run {
             && (header.kind, header.flags) == (kind::DATA, 0)
             && header.length <= self.left
             && header.length > SMALL_DATA_BYTES
-            && header.length <= frame_bytes_max.max(FRAME_BYTES)
+            && header.length <= frame_bytes_max.max(Frames::DEFAULT.frame_bytes)
             && frame_bytes <= unread.len();
         if !fits {
             return None;

@@ -19,28 +19,29 @@ impl Connection {
         let clock = self.deadlines.clock;
         let over = |since_ms: u32, limit| clock.elapsed_ms(since_ms) >= millis(limit);
         let limits = &*self.limits;
-        if !cx.output.is_empty() && over(self.output.since_ms, limits.write_pause) {
+        if !cx.output.is_empty() && over(self.output.since_ms, limits.times.write_pause) {
             let passed_ms = clock.elapsed_ms(self.output.since_ms);
             let taken_bytes = self.output.taken_bytes();
-            if taken_bytes == 0 || !keeps_pace(taken_bytes, passed_ms, limits.body_rate_bytes) {
+            if taken_bytes == 0 || !keeps_pace(taken_bytes, passed_ms, limits.times.body_rate_bytes)
+            {
                 let what = "the peer takes too little of what is sent";
                 return Ok(Some(CloseReason::circumstance("write-stall", what)));
             }
             self.output.measure_anew(clock.ms);
         }
-        if !self.settings.received && over(0, limits.head_time) {
+        if !self.settings.received && over(0, limits.times.head_time) {
             let what = "no preface or SETTINGS in time";
             return Err(Fault::circumstance(ErrorCode::NoError, "preface-timeout", what));
         }
         let block_since = self.incoming.block.as_ref().map(|block| block.since_ms);
         for since_ms in [self.deadlines.partial_since(), block_since].into_iter().flatten() {
-            if over(since_ms, limits.head_time) {
+            if over(since_ms, limits.times.head_time) {
                 let what = "a frame or header block takes too long";
                 return Err(Fault::circumstance(ErrorCode::NoError, "head-timeout", what));
             }
         }
         if !self.settings.is_acknowledged()
-            && over(self.settings.sent_ms, limits.acknowledgement_time)
+            && over(self.settings.sent_ms, limits.times.acknowledgement_time)
         {
             let what = "SETTINGS were not acknowledged in time";
             return Err(Fault::circumstance(ErrorCode::SettingsTimeout, "settings-timeout", what));
@@ -54,7 +55,7 @@ impl Connection {
                     return Ok(Some(CloseReason::orderly("drained", what)));
                 }
             }
-            Some((Purpose::Alive, since_ms)) if over(since_ms, limits.ping_reply) => {
+            Some((Purpose::Alive, since_ms)) if over(since_ms, limits.times.ping_reply) => {
                 let what = "a PING had no reply in time";
                 return Ok(Some(CloseReason::circumstance("ping-timeout", what)));
             }
@@ -71,7 +72,7 @@ impl Connection {
 
     fn expire_idle(&mut self, cx: &mut Context<'_>) -> Result<Option<CloseReason>, Fault> {
         let idle_ms = self.deadlines.clock.elapsed_ms(self.deadlines.idle_ms);
-        if idle_ms >= millis(self.limits.idle_time) && !self.is_beginning() {
+        if idle_ms >= millis(self.limits.times.idle_time) && !self.is_beginning() {
             self.leave_finally(cx);
             let what = "no exchange for a while";
             return Ok(Some(CloseReason::orderly("idle", what)));
@@ -103,7 +104,7 @@ impl Connection {
         self.deadlines.scan_ms = clock.ms;
         self.connection_stall(passed_ms)?;
         let silent_ms = clock.elapsed_ms(self.deadlines.received_ms);
-        if silent_ms >= millis(self.limits.ping_after) && self.ping.waiting().is_none() {
+        if silent_ms >= millis(self.limits.times.ping_after) && self.ping.waiting().is_none() {
             let payload = self.ping.send(Purpose::Alive, clock.ms);
             frame::ping::write(cx.output.tail(), payload, false);
         }
@@ -144,10 +145,10 @@ impl Connection {
             return Ok(());
         }
         let passed_ms = clock.elapsed_ms(since_ms);
-        if passed_ms < millis(self.limits.stalled_connection) {
+        if passed_ms < millis(self.limits.times.stalled_connection) {
             return Ok(());
         }
-        if !keeps_pace(self.scheduler.taken_bytes, passed_ms, self.limits.body_rate_bytes) {
+        if !keeps_pace(self.scheduler.taken_bytes, passed_ms, self.limits.times.body_rate_bytes) {
             let what = "the connection's window stays closed";
             return Err(Fault::circumstance(ErrorCode::EnhanceYourCalm, "zero-window", what));
         }
@@ -159,11 +160,11 @@ impl Connection {
     /// Why a stream should end, if it should. The last look was so long ago.
     fn too_slow(&mut self, slot: u32, since_scan_ms: u32) -> Option<&'static str> {
         let clock = self.deadlines.clock;
-        let rate = self.limits.body_rate_bytes;
+        let rate = self.limits.times.body_rate_bytes;
         let stream = self.streams.get_mut(slot);
         if stream.state == State::Discarding {
             let passed_ms = clock.elapsed_ms(stream.receiving.pace.since_ms());
-            let over = passed_ms >= millis(self.limits.body_pause);
+            let over = passed_ms >= millis(self.limits.times.body_pause);
             return over.then_some("a request with a complete response takes too long to end");
         }
         let sending = &mut stream.sending;
@@ -175,7 +176,7 @@ impl Connection {
             }
             Place::Window => {
                 let passed_ms = clock.elapsed_ms(sending.waiting_ms);
-                if passed_ms >= millis(self.limits.stalled_stream) {
+                if passed_ms >= millis(self.limits.times.stalled_stream) {
                     if !keeps_pace(sending.taken_bytes, passed_ms, rate) {
                         return Some("the stream's window stays closed");
                     }
@@ -191,8 +192,8 @@ impl Connection {
         let receiving = &mut stream.receiving;
         let is_wanted = is_body && receiving.window.available > 0;
         let (pause, rate_bytes) = match stream.kind {
-            Kind::Call => (self.limits.call_pause, 0),
-            _ => (self.limits.body_pause, rate),
+            Kind::Call => (self.limits.times.call_pause, 0),
+            _ => (self.limits.times.body_pause, rate),
         };
         let limits = PaceLimits { pause, rate_bytes, rate_time: BODY_RATE_TIME };
         receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &limits)

@@ -5,7 +5,7 @@ use bolide_semantics::{Context, End, ExchangeId, Misuse};
 
 use crate::connection::Connection;
 use crate::frame::data;
-use crate::limits::FRAME_BYTES;
+use crate::limits::Frames;
 use crate::pending::Event;
 use crate::scheduler::Scheduler;
 use crate::stats::Blocker;
@@ -22,7 +22,7 @@ fn frame_data(
     ends: bool,
     frame_bytes_max: u32,
 ) {
-    let room = cx.output_room().max(FRAME_BYTES as usize);
+    let room = cx.output_room().max(Frames::DEFAULT.frame_bytes as usize);
     let windows = stream.sending.window.min(scheduler.window) as usize;
     let length = chunk.bytes.len().min(windows).min(frame_bytes_max as usize).min(room);
     let last = length == chunk.bytes.len();
@@ -141,7 +141,7 @@ impl Connection {
 
     #[inline]
     fn frame_bytes_max(&self) -> u32 {
-        self.settings.peer_frame_bytes.min(self.limits.data_frame_bytes)
+        self.settings.peer_frame_bytes.min(self.limits.frames.data_frame_bytes)
     }
 
     /// Whether a stream with nothing to send could send; if not, it waits to be told.

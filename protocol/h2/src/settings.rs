@@ -55,15 +55,15 @@ impl Settings {
         Self {
             peer_concurrent_streams: CONCURRENT_STREAMS_UNSAID,
             peer_window_bytes: INITIAL_WINDOW_BYTES,
-            peer_frame_bytes: crate::limits::FRAME_BYTES,
+            peer_frame_bytes: crate::limits::Frames::DEFAULT.frame_bytes,
             peer_connect_protocol: false,
             received: false,
             sent: false,
             unacknowledged: 0,
             sent_ms: 0,
             // A smaller window holds once the peer has acknowledged it, a larger one at once.
-            window_bytes: limits.stream_window_bytes.max(INITIAL_WINDOW_BYTES),
-            window_bytes_announced: limits.stream_window_bytes,
+            window_bytes: limits.windows.stream_window_bytes.max(INITIAL_WINDOW_BYTES),
+            window_bytes_announced: limits.windows.stream_window_bytes,
         }
     }
 
@@ -77,7 +77,7 @@ impl Settings {
                 count += 1;
             }
         };
-        let header_table = limits.header_table_bytes.min(TABLE_BYTES_MAX);
+        let header_table = limits.heads.header_table_bytes.min(TABLE_BYTES_MAX);
         add(id::HEADER_TABLE_SIZE, header_table, 4096);
         match role {
             Role::Client => add(id::ENABLE_PUSH, 0, 1),
@@ -85,9 +85,9 @@ impl Settings {
                 add(id::MAX_CONCURRENT_STREAMS, limits.concurrent_streams_count, u32::MAX);
             }
         }
-        add(id::INITIAL_WINDOW_SIZE, limits.stream_window_bytes, INITIAL_WINDOW_BYTES);
-        add(id::MAX_FRAME_SIZE, limits.frame_bytes, 16_384);
-        add(id::MAX_HEADER_LIST_SIZE, limits.header_list_bytes, u32::MAX);
+        add(id::INITIAL_WINDOW_SIZE, limits.windows.stream_window_bytes, INITIAL_WINDOW_BYTES);
+        add(id::MAX_FRAME_SIZE, limits.frames.frame_bytes, 16_384);
+        add(id::MAX_HEADER_LIST_SIZE, limits.heads.header_list_bytes, u32::MAX);
         if role == Role::Server {
             add(id::ENABLE_CONNECT_PROTOCOL, 1, 0);
             add(id::NO_RFC7540_PRIORITIES, 1, 0);
@@ -137,7 +137,7 @@ impl Settings {
         role: Role,
         limits: &Limits,
     ) -> Result<Changes, Fault> {
-        if payload.len() as u32 > limits.settings_entries_count * ENTRY_BYTES {
+        if payload.len() as u32 > limits.frames.settings_entries_count * ENTRY_BYTES {
             return Err(Fault::abuse("settings-flood", "too many entries in a SETTINGS frame"));
         }
         let mut changes = Changes { concurrent_streams: !self.received, ..Changes::default() };
@@ -186,6 +186,7 @@ impl Settings {
 mod tests {
     use super::*;
     use crate::error::ErrorCode;
+    use crate::limits;
 
     fn receive(settings: &mut Settings, entries: &[(u16, u32)]) -> Result<Changes, Fault> {
         let mut frame = Vec::new();
@@ -204,7 +205,10 @@ mod tests {
 
     #[test]
     fn a_client_wants_no_push() {
-        let limits = Limits { frame_bytes: 1 << 20, ..Limits::default() };
+        let limits = Limits {
+            frames: limits::Frames { frame_bytes: 1 << 20, ..limits::Frames::DEFAULT },
+            ..Limits::default()
+        };
         let mut out = Vec::new();
         Settings::new(&limits).write_first(&mut out, Role::Client, &limits);
         let entries: Vec<_> = crate::frame::settings::entries(&out[9..]).collect();
@@ -239,7 +243,10 @@ mod tests {
 
     #[test]
     fn a_smaller_window_holds_from_its_acknowledgement() {
-        let limits = Limits { stream_window_bytes: 1000, ..Limits::default() };
+        let limits = Limits {
+            windows: limits::Windows { stream_window_bytes: 1000, ..limits::Windows::DEFAULT },
+            ..Limits::default()
+        };
         let mut settings = Settings::new(&limits);
         settings.write_first(&mut Vec::new(), Role::Client, &limits);
         assert_eq!(settings.window_bytes, INITIAL_WINDOW_BYTES);

@@ -60,7 +60,7 @@ impl Connection {
         }
         // Reading may have come further than that; what is not known is further from the end than anything.
         let mut rest = &unread[unread.len().saturating_sub(from_end as usize)..];
-        let frame_bytes_max = self.limits.frame_bytes as usize;
+        let frame_bytes_max = self.limits.frames.frame_bytes as usize;
         for _ in 0..FRAMES_AHEAD_COUNT {
             let Some(header) = rest.first_chunk::<HEADER_BYTES>() else { break };
             let header = FrameHeader::parse(header);

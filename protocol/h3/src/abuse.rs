@@ -18,19 +18,20 @@ pub(crate) struct Budgets {
 impl Budgets {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            client_resets: Bucket::full(Some(limits.client_resets_burst_count)),
+            client_resets: Bucket::full(Some(limits.budgets.client_resets_burst_count)),
             client_resets_life: 0,
-            own_resets: Bucket::full(limits.own_resets_burst_count),
-            glitches: Bucket::full(limits.glitches_burst_count),
-            small_data: Bucket::full(limits.small_data_burst_count),
+            own_resets: Bucket::full(limits.budgets.own_resets_burst_count),
+            glitches: Bucket::full(limits.budgets.glitches_burst_count),
+            small_data: Bucket::full(limits.budgets.small_data_burst_count),
         }
     }
 
     /// The client gave up a request before its response was complete.
     pub(crate) fn client_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
         self.client_resets_life = self.client_resets_life.saturating_add(1);
-        let (burst, refill) = (limits.client_resets_burst_count, limits.client_resets_refill_count);
-        if self.client_resets_life > limits.client_resets_life_count
+        let (burst, refill) =
+            (limits.budgets.client_resets_burst_count, limits.budgets.client_resets_refill_count);
+        if self.client_resets_life > limits.budgets.client_resets_life_count
             || !self.client_resets.take(now_ms, Some(burst), refill)
         {
             return Err(Fault::abuse("rapid-reset", "too many requests were reset"));
@@ -40,7 +41,8 @@ impl Budgets {
 
     /// The peer made us reset a stream.
     pub(crate) fn own_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
-        let (burst, refill) = (limits.own_resets_burst_count, limits.own_resets_refill_count);
+        let (burst, refill) =
+            (limits.budgets.own_resets_burst_count, limits.budgets.own_resets_refill_count);
         if self.own_resets.take(now_ms, burst, refill) {
             return Ok(());
         }
@@ -49,7 +51,11 @@ impl Budgets {
 
     /// The peer sent a frame, or opened a stream, that does nothing useful.
     pub(crate) fn glitch(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
-        if self.glitches.take(now_ms, limits.glitches_burst_count, limits.glitches_refill_count) {
+        if self.glitches.take(
+            now_ms,
+            limits.budgets.glitches_burst_count,
+            limits.budgets.glitches_refill_count,
+        ) {
             return Ok(());
         }
         Err(Fault::abuse("glitches", "too many useless frames"))
@@ -71,7 +77,8 @@ impl Budgets {
         if bytes > SMALL_DATA_BYTES || is_first {
             return Ok(());
         }
-        let (burst, refill) = (limits.small_data_burst_count, limits.small_data_refill_count);
+        let (burst, refill) =
+            (limits.budgets.small_data_burst_count, limits.budgets.small_data_refill_count);
         if self.small_data.take(now_ms, burst, refill) {
             return Ok(());
         }

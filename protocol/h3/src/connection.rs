@@ -401,7 +401,7 @@ impl Connection {
         let Times { clock, idle_ms, scan_ms, is_trimmed, .. } = &self.times;
         let mut earliest = Earliest::new(clock);
         if self.control.settings.is_none() {
-            earliest.consider(0, self.limits.head_time, DeadlineReason::Head);
+            earliest.consider(0, self.limits.times.head_time, DeadlineReason::Head);
         }
         if let Leaving::Announced { since_ms } = self.control.goaway.leaving {
             earliest.consider(since_ms, DRAIN_NOTICE, DeadlineReason::Drain);
@@ -412,7 +412,7 @@ impl Connection {
             if !is_trimmed {
                 earliest.consider(*idle_ms, TRIM_AFTER, DeadlineReason::Idle);
             }
-            earliest.consider(*idle_ms, self.limits.idle_time, DeadlineReason::Idle);
+            earliest.consider(*idle_ms, self.limits.times.idle_time, DeadlineReason::Idle);
         }
         earliest
     }
@@ -420,7 +420,9 @@ impl Connection {
     /// Something is due.
     fn expire<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) -> Result<Option<Output>, Fault> {
         let clock = self.times.clock;
-        if self.control.settings.is_none() && clock.elapsed_ms(0) >= millis(self.limits.head_time) {
+        if self.control.settings.is_none()
+            && clock.elapsed_ms(0) >= millis(self.limits.times.head_time)
+        {
             let (code, what) = (ErrorCode::MissingSettings, "the peer's settings did not come");
             let blame = Blame::Circumstance;
             return Err(Fault { code, blame, name: "slow-head", what });
@@ -438,7 +440,7 @@ impl Connection {
                 self.times.scan_ms = clock.ms;
                 self.scan(cx)?;
             }
-        } else if clock.elapsed_ms(self.times.idle_ms) >= millis(self.limits.idle_time) {
+        } else if clock.elapsed_ms(self.times.idle_ms) >= millis(self.limits.times.idle_time) {
             self.leave_finally();
             return self.close_orderly(cx, "idle", "no exchange for a while");
         } else if clock.elapsed_ms(self.times.idle_ms) >= millis(TRIM_AFTER) {

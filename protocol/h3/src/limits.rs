@@ -2,43 +2,12 @@
 
 use std::time::Duration;
 
+use bolide_limits::limits;
 use bolide_semantics::HeadLimits;
-
-/// Requests that may be open at once, whatever the transport allows. Default: 100. Unit: streams. Reason: as over
-/// HTTP/2. Answers: rapid-reset.
-pub const CONCURRENT_STREAMS_COUNT: u32 = 100;
-
-/// Bytes of a body that were reported and are not consumed, beyond which its stream is not read. Default: 65536. Unit:
-/// bytes. Reason: the transport's own windows hold what comes then. Answers: window-ignored.
-pub const STREAM_UNCONSUMED_BYTES: u32 = 65_536;
-
-/// Decoded size of a head: names, values and 32 for each field. Default: 32768. Unit: bytes. Reason:
-/// between the 16 KiB and 60 KiB that others take. Answers: qpack-bomb.
-pub const HEADER_LIST_BYTES: u32 = 32 * 1024;
-
-/// How many times the header list's size a head gets 431 before the connection ends.
-/// Default: 4. Unit: times. Reason: an honest client that is too verbose learns why. Answers: qpack-bomb.
-pub const HEADER_LIST_EXCESS_COUNT: u32 = 4;
-
-/// Field lines of a head, cookie crumbs counted singly. Default: 100. Unit: lines. Reason: what
-/// Apache, Envoy and hyper allow. Answers: cookie-crumbs.
-pub const HEADER_FIELDS_COUNT: u32 = 100;
-
-/// Encoded size of one field section. Default: 131072. Unit: bytes. Reason: a list at the point where
-/// the connection ends, without any compression. Answers: large-section.
-pub const SECTION_BYTES: u32 = 128 * 1024;
-
-/// How many interim responses may come before a final one. Default: 32. Unit: responses. Reason: 100, 102
-/// and 103 come once or a few times; as over HTTP/1.1. Answers: interim-flood.
-pub const INTERIM_COUNT: u8 = 32;
 
 /// Payload of a frame on the control stream. Default: 1024. Unit: bytes. Reason: fewer than ten settings are defined.
 /// Answers: settings-flood.
 pub const CONTROL_FRAME_BYTES: u32 = 1024;
-
-/// Entries of a SETTINGS frame. Default: 32. Unit: entries. Reason: fewer than ten are defined.
-/// Answers: settings-flood.
-pub const SETTINGS_ENTRIES_COUNT: u32 = 32;
 
 /// Unidirectional streams of the peer's that are open at once. Default: 16. Unit: streams. Reason: three are needed, and
 /// those of unknown types are refused at once. Answers: reserved-stream-flood.
@@ -48,86 +17,16 @@ pub const UNIDIRECTIONAL_STREAMS_COUNT: usize = 16;
 /// whole table of insertions, or thousands of acknowledgements. Answers: control-stream-stalled.
 pub const CONTROL_OUTPUT_BYTES: usize = 16 * 1024;
 
-/// Resets by the client before our response was complete, at once. Default: 100. Unit: resets. Reason:
-/// as many as it may have streams. Answers: rapid-reset.
-pub const CLIENT_RESETS_BURST_COUNT: u32 = 100;
-
-/// Resets by the client before our response was complete, refill. Default: 33. Unit: resets per second.
-/// Reason: people who leave pages early stay far below. Answers: rapid-reset.
-pub const CLIENT_RESETS_REFILL_COUNT: u32 = 33;
-
-/// Resets by the client before our response was complete, for the life of a connection. Default: 10000.
-/// Unit: resets. Reason: bounds a patient abuser. Answers: rapid-reset.
-pub const CLIENT_RESETS_LIFE_COUNT: u32 = 10_000;
-
-/// Resets that the peer made us send, at once. Default: 100. Unit: resets. Reason: as many as it may
-/// have streams. Answers: made-you-reset.
-pub const OWN_RESETS_BURST_COUNT: u32 = 100;
-
-/// Resets that the peer made us send, refill. Default: 10. Unit: resets per second. Reason: each is a
-/// violation of the protocol. Answers: made-you-reset.
-pub const OWN_RESETS_REFILL_COUNT: u32 = 10;
-
-/// Frames and streams that do nothing useful, at once. Default: 10000. Unit: frames. Reason: clumsy peers send
-/// thousands, floods send millions. Answers: unknown-frame-flood.
-pub const GLITCHES_BURST_COUNT: u32 = 10_000;
-
-/// Frames and streams that do nothing useful, refill. Default: 330. Unit: frames per second. Reason: their cost is
-/// then below a thousandth of a core. Answers: unknown-frame-flood.
-pub const GLITCHES_REFILL_COUNT: u32 = 330;
-
 /// The largest DATA frame that counts as small. Default: 16. Unit: bytes. Reason: below this the
 /// frame's header is most of what travels. Answers: one-byte-data.
 pub const SMALL_DATA_BYTES: u64 = 16;
-
-/// Small DATA frames, at once. Default: 10000. Unit: frames. Reason: an interactive stream never
-/// sends so many together. Answers: one-byte-data.
-pub const SMALL_DATA_BURST_COUNT: u32 = 10_000;
-
-/// Small DATA frames, refill. Default: 5000. Unit: frames per second. Reason: messages of a few
-/// bytes are honest at this rate. Answers: one-byte-data.
-pub const SMALL_DATA_REFILL_COUNT: u32 = 5000;
 
 /// PRIORITY_UPDATE frames remembered for requests that have not come yet. Default: 16. Unit: streams.
 /// Reason: a hint, not a promise. Answers: priority-update-flood.
 pub const EARLY_PRIORITIES_COUNT: usize = 16;
 
-/// Datagrams of open tunnels that wait for their reader; the oldest is dropped. Default: 64. Unit: datagrams. Reason:
-/// they may be lost anywhere; 0 announces that none are taken. Answers: datagram-flood.
-pub const DATAGRAMS_COUNT: usize = 64;
-
-/// How long a stream may wait for the peer to take what we send, unless the peer takes `BODY_RATE_BYTES` of it meanwhile. Default: 30 s. Unit: time.
-/// Reason: a waiting response holds memory. Answers: slow-reader.
-pub const STALLED_STREAM: Duration = Duration::from_secs(30);
-
-/// How long the peer's SETTINGS, or a head from the first byte of its stream, may take to be complete, the time
-/// included in which it waits for the encoder's instructions. Default: 10 s. Unit: time. Reason: in all, not for each byte. Answers:
-/// slow-head, blocked-stream-hold.
-pub const HEAD_TIME: Duration = Duration::from_secs(10);
-
-/// How long a request's body may pause while we want more of it. Default: 30 s. Unit: time. Reason: a
-/// waiting handler holds memory. Answers: slow-body.
-pub const BODY_PAUSE: Duration = Duration::from_secs(30);
-
-/// The same for the request of a gRPC call, whose messages may be far between. Default: 10 min.
-/// Unit: time. Reason: any client may say that its request is one, so its handler waits for long, not for ever.
-/// Answers: slow-body.
-pub const CALL_PAUSE: Duration = Duration::from_secs(600);
-
-/// The slowest body, in either direction, measured over ten seconds when receiving. Default: 500. Unit: bytes per second. Reason: slower
-/// than any modem. Answers: slow-body.
-pub const BODY_RATE_BYTES: u32 = 500;
-
-/// What a server may send on one stream before the client reads it. Default: 262144. Unit: bytes. Reason: 100 Mbit/s over 20 ms;
-/// an upstream is near, and clients that read everything at once may allow more. Answers: window-ignored.
-pub const RESPONSE_WINDOW_BYTES: u32 = 256 * 1024;
-
 /// How long a body's rate is measured. Default: 10 s. Unit: time. Reason: evens out bursts. Answers: slow-body.
 pub const BODY_RATE_TIME: Duration = Duration::from_secs(10);
-
-/// How long a connection without exchanges stays open. Default: 60 s. Unit: time. Reason: a page's
-/// next click. Answers: none.
-pub const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// Between the two GOAWAY frames of a shutdown. Default: 1 s. Unit: time. Reason: longer than a round trip. Answers: none.
 pub const DRAIN_NOTICE: Duration = Duration::from_secs(1);
@@ -140,90 +39,139 @@ pub const SCAN_INTERVAL: Duration = Duration::from_secs(5);
 /// connections never pay for it, and what one of many gives back serves the next. Answers: none.
 pub const TRIM_AFTER: Duration = Duration::from_millis(200);
 
-/// The limits of one connection that can be configured: each as the constant of its name.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// [`CONCURRENT_STREAMS_COUNT`].
-    pub concurrent_streams_count: u32,
-    /// [`STREAM_UNCONSUMED_BYTES`].
-    pub stream_unconsumed_bytes: u32,
-    /// [`RESPONSE_WINDOW_BYTES`].
-    pub response_window_bytes: u32,
-    /// [`HEADER_LIST_BYTES`].
-    pub header_list_bytes: u32,
-    /// [`HEADER_LIST_EXCESS_COUNT`].
-    pub header_list_excess_count: u32,
-    /// [`HEADER_FIELDS_COUNT`].
-    pub header_fields_count: u32,
-    /// [`SECTION_BYTES`].
-    pub section_bytes: u32,
-    /// [`INTERIM_COUNT`].
-    pub interim_count: u8,
-    /// [`SETTINGS_ENTRIES_COUNT`].
-    pub settings_entries_count: u32,
-    /// [`CLIENT_RESETS_BURST_COUNT`].
-    pub client_resets_burst_count: u32,
-    /// [`CLIENT_RESETS_REFILL_COUNT`].
-    pub client_resets_refill_count: u32,
-    /// [`CLIENT_RESETS_LIFE_COUNT`].
-    pub client_resets_life_count: u32,
-    /// [`OWN_RESETS_BURST_COUNT`]; `None`: no limit.
-    pub own_resets_burst_count: Option<u32>,
-    /// [`OWN_RESETS_REFILL_COUNT`].
-    pub own_resets_refill_count: u32,
-    /// [`GLITCHES_BURST_COUNT`]; `None`: no limit.
-    pub glitches_burst_count: Option<u32>,
-    /// [`GLITCHES_REFILL_COUNT`].
-    pub glitches_refill_count: u32,
-    /// [`SMALL_DATA_BURST_COUNT`]; `None`: no limit.
-    pub small_data_burst_count: Option<u32>,
-    /// [`SMALL_DATA_REFILL_COUNT`].
-    pub small_data_refill_count: u32,
-    /// [`DATAGRAMS_COUNT`].
-    pub datagrams_count: usize,
-    /// [`STALLED_STREAM`].
-    pub stalled_stream: Duration,
-    /// [`HEAD_TIME`].
-    pub head_time: Duration,
-    /// [`BODY_PAUSE`].
-    pub body_pause: Duration,
-    /// [`CALL_PAUSE`].
-    pub call_pause: Duration,
-    /// [`BODY_RATE_BYTES`].
-    pub body_rate_bytes: u32,
-    /// [`IDLE_TIME`].
-    pub idle_time: Duration,
+/// What a server may send on one stream before the client reads it. Default: 262144. Unit: bytes. Reason: 100 Mbit/s over
+/// 20 ms; an upstream is near, and clients that read everything at once may allow more. Answers: window-ignored.
+pub const RESPONSE_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Datagrams of open tunnels that wait for their reader; the oldest is dropped. Default: 64. Unit: datagrams. Reason: they
+/// may be lost anywhere; 0 announces that none are taken. Answers: datagram-flood.
+pub const DATAGRAMS_COUNT: usize = 64;
+
+limits! {
+    /// The heads of messages, encoded and decoded.
+    #[derive(Debug, Clone)]
+    pub struct Heads {
+        /// Decoded size of a head: names, values and 32 for each field. Default: 32768. Unit: bytes. Reason: between the 16 KiB and
+        /// 60 KiB that others take. Answers: qpack-bomb.
+        header_list_bytes: u32 = 32 * 1024,
+
+        /// How many times the header list's size a head gets 431 before the connection ends. Default: 4. Unit: times. Reason: an
+        /// honest client that is too verbose learns why. Answers: qpack-bomb.
+        header_list_excess_count: u32 = 4,
+
+        /// Field lines of a head, cookie crumbs counted singly. Default: 100. Unit: lines. Reason: what Apache, Envoy and hyper
+        /// allow. Answers: cookie-crumbs.
+        header_fields_count: u32 = 100,
+
+        /// Encoded size of one field section. Default: 131072. Unit: bytes. Reason: a list at the point where the connection ends,
+        /// without any compression. Answers: large-section.
+        section_bytes: u32 = 128 * 1024,
+
+        /// How many interim responses may come before a final one. Default: 32. Unit: responses. Reason: 100, 102 and 103 come once
+        /// or a few times; as over HTTP/1.1. Answers: interim-flood.
+        interim_count: u8 [from 0] = 32,
+    }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            concurrent_streams_count: CONCURRENT_STREAMS_COUNT,
-            stream_unconsumed_bytes: STREAM_UNCONSUMED_BYTES,
-            response_window_bytes: RESPONSE_WINDOW_BYTES,
-            header_list_bytes: HEADER_LIST_BYTES,
-            header_list_excess_count: HEADER_LIST_EXCESS_COUNT,
-            header_fields_count: HEADER_FIELDS_COUNT,
-            section_bytes: SECTION_BYTES,
-            interim_count: INTERIM_COUNT,
-            settings_entries_count: SETTINGS_ENTRIES_COUNT,
-            client_resets_burst_count: CLIENT_RESETS_BURST_COUNT,
-            client_resets_refill_count: CLIENT_RESETS_REFILL_COUNT,
-            client_resets_life_count: CLIENT_RESETS_LIFE_COUNT,
-            own_resets_burst_count: Some(OWN_RESETS_BURST_COUNT),
-            own_resets_refill_count: OWN_RESETS_REFILL_COUNT,
-            glitches_burst_count: Some(GLITCHES_BURST_COUNT),
-            glitches_refill_count: GLITCHES_REFILL_COUNT,
-            small_data_burst_count: Some(SMALL_DATA_BURST_COUNT),
-            small_data_refill_count: SMALL_DATA_REFILL_COUNT,
-            datagrams_count: DATAGRAMS_COUNT,
-            stalled_stream: STALLED_STREAM,
-            head_time: HEAD_TIME,
-            body_pause: BODY_PAUSE,
-            call_pause: CALL_PAUSE,
-            body_rate_bytes: BODY_RATE_BYTES,
-            idle_time: IDLE_TIME,
-        }
+limits! {
+    /// What a peer may do now and then, but not all the time.
+    #[derive(Debug, Clone)]
+    pub struct Budgets {
+        /// Resets by the client before our response was complete, at once. Default: 100. Unit: resets. Reason: as many as it may
+        /// have streams. Answers: rapid-reset.
+        client_resets_burst_count: u32 = 100,
+
+        /// Resets by the client before our response was complete, refill. Default: 33. Unit: resets per second. Reason: people who
+        /// leave pages early stay far below. Answers: rapid-reset.
+        client_resets_refill_count: u32 [from 0] = 33,
+
+        /// Resets by the client before our response was complete, for the life of a connection. Default: 10000. Unit: resets.
+        /// Reason: bounds a patient abuser. Answers: rapid-reset.
+        client_resets_life_count: u32 = 10_000,
+
+        /// Resets that the peer made us send, at once. `None`: no limit. Default: 100. Unit: resets. Reason: as many as it may have
+        /// streams. Answers: made-you-reset.
+        own_resets_burst_count: Option<u32> = Some(100),
+
+        /// Resets that the peer made us send, refill. Default: 10. Unit: resets per second. Reason: each is a violation of the
+        /// protocol. Answers: made-you-reset.
+        own_resets_refill_count: u32 [from 0] = 10,
+
+        /// Frames and streams that do nothing useful, at once. `None`: no limit. Default: 10000. Unit: frames. Reason: clumsy peers
+        /// send thousands, floods send millions. Answers: unknown-frame-flood.
+        glitches_burst_count: Option<u32> = Some(10_000),
+
+        /// Frames and streams that do nothing useful, refill. Default: 330. Unit: frames per second. Reason: their cost is then
+        /// below a thousandth of a core. Answers: unknown-frame-flood.
+        glitches_refill_count: u32 [from 0] = 330,
+
+        /// Small DATA frames, at once. `None`: no limit. Default: 10000. Unit: frames. Reason: an interactive stream never sends so
+        /// many together. Answers: one-byte-data.
+        small_data_burst_count: Option<u32> = Some(10_000),
+
+        /// Small DATA frames, refill. Default: 5000. Unit: frames per second. Reason: messages of a few bytes are honest at this
+        /// rate. Answers: one-byte-data.
+        small_data_refill_count: u32 [from 0] = 5000,
+    }
+}
+
+limits! {
+    /// Times that a connection, and what is on it, may take.
+    #[derive(Debug, Clone)]
+    pub struct Times {
+        /// How long a stream may wait for the peer to take what we send, unless the peer takes `BODY_RATE_BYTES` of it meanwhile.
+        /// Default: 30 s. Unit: time. Reason: a waiting response holds memory. Answers: slow-reader.
+        stalled_stream: Duration = Duration::from_secs(30),
+
+        /// How long the peer's SETTINGS, or a head from the first byte of its stream, may take to be complete, the time included in
+        /// which it waits for the encoder's instructions. Default: 10 s. Unit: time. Reason: in all, not for each byte. Answers:
+        /// slow-head, blocked-stream-hold.
+        head_time: Duration = Duration::from_secs(10),
+
+        /// How long a request's body may pause while we want more of it. Default: 30 s. Unit: time. Reason: a waiting handler holds
+        /// memory. Answers: slow-body.
+        body_pause: Duration = Duration::from_secs(30),
+
+        /// The same for the request of a gRPC call, whose messages may be far between. Default: 10 min. Unit: time. Reason: any
+        /// client may say that its request is one, so its handler waits for long, not for ever. Answers: slow-body.
+        call_pause: Duration = Duration::from_secs(600),
+
+        /// The slowest body, in either direction, measured over ten seconds when receiving. Default: 500. Unit: bytes per second.
+        /// Reason: slower than any modem. Answers: slow-body.
+        body_rate_bytes: u32 [from 0] = 500,
+
+        /// How long a connection without exchanges stays open. Default: 60 s. Unit: time. Reason: a page's next click. Answers:
+        /// none.
+        idle_time: Duration = Duration::from_secs(60),
+    }
+}
+
+limits! {
+    /// The limits of one connection that can be configured.
+    #[derive(Debug, Clone)]
+    pub struct Limits {
+        /// Requests that may be open at once, whatever the transport allows. Default: 100. Unit: streams. Reason: as over HTTP/2.
+        /// Answers: rapid-reset.
+        concurrent_streams_count: u32 [to 100] = 100,
+
+        /// Bytes of a body that were reported and are not consumed, beyond which its stream is not read. Default: 65536. Unit:
+        /// bytes. Reason: the transport's own windows hold what comes then. Answers: window-ignored.
+        stream_unconsumed_bytes: u32 = 65_536,
+
+        /// Entries of a SETTINGS frame. Default: 32. Unit: entries. Reason: fewer than ten are defined. Answers: settings-flood.
+        settings_entries_count: u32 = 32,
+    }
+    with {
+        /// [`DATAGRAMS_COUNT`].
+        datagrams_count: usize = DATAGRAMS_COUNT,
+        /// [`RESPONSE_WINDOW_BYTES`].
+        response_window_bytes: u32 = RESPONSE_WINDOW_BYTES,
+        /// The heads of messages, encoded and decoded.
+        heads: Heads = Heads::DEFAULT,
+        /// What a peer may do now and then, but not all the time.
+        budgets: Budgets = Budgets::DEFAULT,
+        /// Times that a connection, and what is on it, may take.
+        times: Times = Times::DEFAULT,
     }
 }
 
@@ -232,9 +180,9 @@ impl Limits {
     #[inline]
     pub(crate) fn of_heads(&self) -> HeadLimits {
         HeadLimits {
-            list_bytes: self.header_list_bytes,
-            list_excess_count: self.header_list_excess_count,
-            fields_count: self.header_fields_count,
+            list_bytes: self.heads.header_list_bytes,
+            list_excess_count: self.heads.header_list_excess_count,
+            fields_count: self.heads.header_fields_count,
         }
     }
 }

@@ -109,7 +109,7 @@ impl Connection {
             self.stream_error(cx, number, ErrorCode::MessageError, what)?;
             return Ok(None);
         }
-        let interim_max = self.limits.interim_count;
+        let interim_max = self.limits.heads.interim_count;
         let Some(stream) = self.streams.find(number) else { return Ok(None) };
         if status.is_informational() {
             stream.interim_count = stream.interim_count.saturating_add(1);

@@ -164,7 +164,7 @@ impl Connection {
                 Err(Fault::unexpected("HEADERS after the trailers"))
             }
             kind::HEADERS if tunnel => Err(Fault::unexpected("HEADERS in a tunnel")),
-            kind::HEADERS if length > u64::from(self.limits.section_bytes) => {
+            kind::HEADERS if length > u64::from(self.limits.heads.section_bytes) => {
                 Err(Fault::abuse("large-section", "a field section above the limit"))
             }
             kind::HEADERS if length == 0 => {

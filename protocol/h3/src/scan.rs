@@ -43,7 +43,7 @@ impl Connection {
             stream.receiving.part == Part::Tail
                 && stream.sending.part == Part::Ended
                 && !stream.sending.has_more()
-                && passed_ms >= millis(self.limits.body_pause)
+                && passed_ms >= millis(self.limits.times.body_pause)
         })
     }
 
@@ -55,16 +55,16 @@ impl Connection {
         let receiving = &stream.receiving;
         let is_incoming = self.role == Role::Server && receiving.part == Part::Head;
         if (is_incoming || receiving.blocked.is_some())
-            && over(receiving.since_ms, limits.head_time)
+            && over(receiving.since_ms, limits.times.head_time)
         {
             return Some("a head takes too long to be complete");
         }
         let sending = &mut stream.sending;
         if let Some((since_ms, taken_bytes)) = sending.stalled
             && sending.is_full
-            && over(since_ms, limits.stalled_stream)
+            && over(since_ms, limits.times.stalled_stream)
         {
-            if !keeps_pace(taken_bytes, clock.elapsed_ms(since_ms), limits.body_rate_bytes) {
+            if !keeps_pace(taken_bytes, clock.elapsed_ms(since_ms), limits.times.body_rate_bytes) {
                 return Some("the peer takes too little of what is sent");
             }
             sending.stalled = Some((clock.ms, 0));
@@ -72,8 +72,8 @@ impl Connection {
         // A request's body: only until the response begins.
         let is_unanswered = self.role == Role::Server && sending.part == Part::Head;
         let (pause, rate_bytes) = match stream.kind {
-            ExchangeKind::Message => (limits.body_pause, limits.body_rate_bytes),
-            ExchangeKind::Call => (limits.call_pause, 0),
+            ExchangeKind::Message => (limits.times.body_pause, limits.times.body_rate_bytes),
+            ExchangeKind::Call => (limits.times.call_pause, 0),
             ExchangeKind::Connect | ExchangeKind::Tunnel => return None,
         };
         let receiving = &mut stream.receiving;

@@ -38,7 +38,7 @@ pub(crate) fn write(
         varint::write(value, &mut payload);
     };
     add(id::QPACK_MAX_TABLE_CAPACITY, u64::from(decoder.capacity_max()));
-    add(id::MAX_FIELD_SECTION_SIZE, u64::from(limits.header_list_bytes));
+    add(id::MAX_FIELD_SECTION_SIZE, u64::from(limits.heads.header_list_bytes));
     add(id::QPACK_BLOCKED_STREAMS, u64::from(decoder.blocked_max()));
     if role == Role::Server {
         add(id::ENABLE_CONNECT_PROTOCOL, 1);

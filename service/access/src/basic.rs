@@ -216,8 +216,8 @@ impl BasicAuth {
         responder: impl FnOnce() -> Responder,
     ) -> bool {
         static POOL: LazyLock<Offload> = LazyLock::new(|| {
-            let threads_max_count = AUTH_THREADS_COUNT;
-            Offload::new(OffloadLimits { threads_max_count, ..OffloadLimits::default() })
+            let offload_threads_count = AUTH_THREADS_COUNT;
+            Offload::new(OffloadLimits { offload_threads_count, ..OffloadLimits::default() })
         });
         let client = client.map(network_of);
         let mut verifications = lock(&self.verifications);

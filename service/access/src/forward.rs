@@ -63,8 +63,9 @@ impl ForwardAuth {
     pub fn new(url: &str) -> Result<Self, AuthError> {
         Url::parse(url, &Scheme::HTTP).map_err(|error| AuthError(error.to_string()))?;
         let (url, copied, waiting) = (url.to_owned(), Vec::new(), AtomicUsize::new(0));
-        let threads_max_count = FORWARD_THREADS_COUNT;
-        let threads = Offload::new(OffloadLimits { threads_max_count, ..OffloadLimits::default() });
+        let offload_threads_count = FORWARD_THREADS_COUNT;
+        let threads =
+            Offload::new(OffloadLimits { offload_threads_count, ..OffloadLimits::default() });
         Ok(Self { url, copied, user: None, timeout: FORWARD_TIMEOUT, waiting, threads })
     }
 

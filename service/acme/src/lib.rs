@@ -22,5 +22,6 @@ mod transport;
 
 pub use event::Event;
 pub use keeper::{Acme, NameState, Results};
+pub use limits::AcmeLimits;
 pub use responses::Responses;
-pub use settings::{AcmeLimits, Challenge, Settings};
+pub use settings::{Challenge, Settings};

@@ -2,14 +2,7 @@
 
 use std::time::Duration;
 
-/// How long a name waits after its first order failed; each further failure triples it, and all are up to a quarter shorter or longer by
-/// chance. Default: 1 min. Unit: time. Reason: who corrects a DNS record sees it soon, and of six attempts in the first two hours a CA that
-/// allows five failures an hour refuses none. Answers: none.
-pub const RETRY_DELAY: Duration = Duration::from_secs(60);
-
-/// The longest that a name waits after its order failed. Default: 6 h. Unit: time. Reason: a CA that was out of order for days is asked four
-/// times a day for each name. Answers: none.
-pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(6 * 3600);
+use bolide_limits::limits;
 
 /// The longest pause that a CA may ask for with `Retry-After`. Default: 24 h. Unit: time. Reason: a certificate of six days survives it.
 /// Answers: slow-server.
@@ -53,3 +46,18 @@ pub const SLEEP_MAX: Duration = Duration::from_secs(3600);
 /// The longest text of a failure that is kept and logged. Default: 500. Unit: letters. Reason: a CA says in two sentences what
 /// is wrong. Answers: endless-response.
 pub const FAILURE_LETTERS_COUNT: usize = 500;
+
+limits! {
+    /// The limits of orders that can be set.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct AcmeLimits {
+        /// How long a name waits after its first order failed; each further failure triples it, and all are up to a quarter shorter
+        /// or longer by chance. Default: 1 min. Unit: time. Reason: who corrects a DNS record sees it soon, and of six attempts in
+        /// the first two hours a CA that allows five failures an hour refuses none. Answers: none.
+        retry_delay: Duration = Duration::from_secs(60),
+
+        /// The longest that a name waits after its order failed. Default: 6 h. Unit: time. Reason: a CA that was out of order for
+        /// days is asked four times a day for each name. Answers: none.
+        retry_delay_max: Duration = Duration::from_secs(6 * 3600),
+    }
+}

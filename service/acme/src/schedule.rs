@@ -6,9 +6,8 @@ use bolide_connection::RenewalFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    RENEWAL_INFO_TIME, RENEWAL_INFO_TIME_MAX, RENEWAL_INFO_TIME_MIN, RETRY_AFTER_MAX,
+    AcmeLimits, RENEWAL_INFO_TIME, RENEWAL_INFO_TIME_MAX, RENEWAL_INFO_TIME_MIN, RETRY_AFTER_MAX,
 };
-use crate::settings::AcmeLimits;
 
 /// What each further failure multiplies the delay by.
 const RETRY_FACTOR: f64 = 3.0;

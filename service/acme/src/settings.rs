@@ -1,11 +1,10 @@
 //! RFC 8555 §7.1.1: which CA issues which certificates, and where they are stored.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bolide_client::Trust;
 
-use crate::limits::{RETRY_DELAY, RETRY_DELAY_MAX};
+use crate::limits::AcmeLimits;
 
 /// How a name is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,21 +33,6 @@ pub struct Settings {
     pub names: Vec<String>,
     /// The limits.
     pub limits: AcmeLimits,
-}
-
-/// The limits of orders that can be set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AcmeLimits {
-    /// How long a name waits after its first order failed.
-    pub retry_delay: Duration,
-    /// The longest that a name waits after its order failed.
-    pub retry_delay_max: Duration,
-}
-
-impl Default for AcmeLimits {
-    fn default() -> Self {
-        Self { retry_delay: RETRY_DELAY, retry_delay_max: RETRY_DELAY_MAX }
-    }
 }
 
 impl Challenge {

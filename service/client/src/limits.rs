@@ -2,22 +2,12 @@
 
 use std::time::Duration;
 
+use bolide_limits::limits;
+
 /// What one connection may bring in one turn before the others have theirs: heads and pieces of responses. Default: 1024. Unit: events.
 /// Reason: some hundred microseconds of work; a megabyte has more than a hundred thousand chunks of one byte. Answers:
 /// one-byte-chunks-of-a-server.
 pub const PASS_EVENTS_COUNT: u32 = 1024;
-
-/// How many connections a client makes to one server. Default: 32. Unit: connections. Reason: five times
-/// what a browser makes; a server with a thread for each still serves others. Answers: none.
-pub const CONNECTIONS_COUNT: usize = 32;
-
-/// How many requests of a client wait for a connection to one server; more fail at once. Default: 1024.
-/// Unit: requests. Reason: each is a thread of the caller that waits. Answers: slow-server.
-pub const WAITING_COUNT: usize = 1024;
-
-/// How long a server's name may take to be looked up. Default: 5 s. Unit: time. Reason: the system's resolver
-/// asks a second server after as long. Answers: slow-server.
-pub const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// For how long the addresses of a name are used before it is looked up again. Default: 30 s. Unit: time.
 /// Reason: as long as short-lived records live. Answers: none.
@@ -25,30 +15,6 @@ pub const ADDRESSES_TIME: Duration = Duration::from_secs(30);
 
 /// Of how many names the addresses are kept. Default: 1024. Unit: names. Reason: some 100 KiB. Answers: none.
 pub const NAMES_COUNT: usize = 1024;
-
-/// How long one connection may take, with TLS. Default: 10 s. Unit: time. Reason: three retransmissions of a
-/// lost segment fit. Answers: slow-server.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a request waits for a connection, until one was made or becomes free. Default: 30 s. Unit: time.
-/// Reason: three addresses of a server can be tried. Answers: slow-server.
-pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long a response may take from the end of the request to its head. Default: 60 s. Unit: time. Reason:
-/// twice as long as proxies wait, which respond for servers that don't. Answers: slow-server.
-pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long a server may pause in a body, either way; not in a stream of events. Default: 60 s. Unit: time.
-/// Reason: nginx waits as long. Answers: slow-server.
-pub const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long a connection stays without a request. Default: 15 s. Unit: time. Reason: many servers close after
-/// 15 s to 75 s. Answers: none.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// How much of a request's body may wait to be sent. Default: 256 KiB. Unit: bytes. Reason: what two wakes of
-/// a thread apart keep a fast path busy with. Answers: slow-server.
-pub const UPLOAD_BYTES: usize = 256 * 1024;
 
 /// What the receive window of one response may grow to, over HTTP/2: what is held of a response that is not
 /// read. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
@@ -58,15 +24,6 @@ pub const RESPONSE_WINDOW_BYTES: u32 = 4 << 20;
 /// all responses together, for a caller who holds some without reading them must still get the others. Answers:
 /// none.
 pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
-
-/// How often a request is sent again that has certainly not been acted on, or is idempotent and met a
-/// connection at its end. Default: 1. Unit: times. Reason: the second goes over a new connection. Answers:
-/// none.
-pub const RETRIES_COUNT: u32 = 1;
-
-/// How much of a response is collected by calls that return all of it, unless they say otherwise. Default:
-/// 16 MiB. Unit: bytes. Reason: a document, not a film. Answers: endless-response.
-pub const COLLECTED_BYTES: usize = 16 * 1024 * 1024;
 
 /// How long a line or an event's data may be in a stream of events. Default: 1 MiB. Unit: bytes. Reason: all
 /// of it is held until the event is complete. Answers: endless-event.
@@ -96,47 +53,52 @@ pub const RECONNECTS_COUNT: u32 = 10;
 /// Default: 20. Unit: times. Reason: browsers follow as many. Answers: none.
 pub const EVENT_REDIRECTS_COUNT: u32 = 20;
 
-/// The limits of a client. Each is named after the constant that is its default.
-#[derive(Debug, Clone)]
-pub struct ClientLimits {
-    /// [`CONNECTIONS_COUNT`].
-    pub connections_count: usize,
-    /// [`WAITING_COUNT`].
-    pub waiting_count: usize,
-    /// [`RESOLVE_TIMEOUT`].
-    pub resolve_timeout: Duration,
-    /// [`CONNECT_TIMEOUT`].
-    pub connect_timeout: Duration,
-    /// [`WAIT_TIMEOUT`].
-    pub wait_timeout: Duration,
-    /// [`RESPONSE_TIMEOUT`].
-    pub response_timeout: Duration,
-    /// [`PAUSE_TIMEOUT`].
-    pub pause_timeout: Duration,
-    /// [`IDLE_TIMEOUT`].
-    pub idle_timeout: Duration,
-    /// [`UPLOAD_BYTES`].
-    pub upload_bytes: usize,
-    /// [`RETRIES_COUNT`].
-    pub retries_count: u32,
-    /// [`COLLECTED_BYTES`].
-    pub collected_bytes: usize,
-}
+limits! {
+    /// The limits of a client.
+    #[derive(Debug, Clone)]
+    pub struct ClientLimits {
+        /// How many connections a client makes to one server. Default: 32. Unit: connections. Reason: five times what a browser
+        /// makes; a server with a thread for each still serves others. Answers: none.
+        connections_count: usize = 32,
 
-impl Default for ClientLimits {
-    fn default() -> Self {
-        Self {
-            connections_count: CONNECTIONS_COUNT,
-            waiting_count: WAITING_COUNT,
-            resolve_timeout: RESOLVE_TIMEOUT,
-            connect_timeout: CONNECT_TIMEOUT,
-            wait_timeout: WAIT_TIMEOUT,
-            response_timeout: RESPONSE_TIMEOUT,
-            pause_timeout: PAUSE_TIMEOUT,
-            idle_timeout: IDLE_TIMEOUT,
-            upload_bytes: UPLOAD_BYTES,
-            retries_count: RETRIES_COUNT,
-            collected_bytes: COLLECTED_BYTES,
-        }
+        /// How many requests of a client wait for a connection to one server; more fail at once. Default: 1024. Unit: requests.
+        /// Reason: each is a thread of the caller that waits. Answers: slow-server.
+        waiting_count: usize = 1024,
+
+        /// How long a server's name may take to be looked up. Default: 5 s. Unit: time. Reason: the system's resolver asks a second
+        /// server after as long. Answers: slow-server.
+        resolve_timeout: Duration = Duration::from_secs(5),
+
+        /// How long one connection may take, with TLS. Default: 10 s. Unit: time. Reason: three retransmissions of a lost segment
+        /// fit. Answers: slow-server.
+        connect_timeout: Duration = Duration::from_secs(10),
+
+        /// How long a request waits for a connection, until one was made or becomes free. Default: 30 s. Unit: time. Reason: three
+        /// addresses of a server can be tried. Answers: slow-server.
+        wait_timeout: Duration = Duration::from_secs(30),
+
+        /// How long a response may take from the end of the request to its head. Default: 60 s. Unit: time. Reason: twice as long
+        /// as proxies wait, which respond for servers that don't. Answers: slow-server.
+        response_timeout: Duration = Duration::from_secs(60),
+
+        /// How long a server may pause in a body, either way; not in a stream of events. Default: 60 s. Unit: time. Reason: nginx
+        /// waits as long. Answers: slow-server.
+        pause_timeout: Duration = Duration::from_secs(60),
+
+        /// How long a connection stays without a request. Default: 15 s. Unit: time. Reason: many servers close after 15 s to 75 s.
+        /// Answers: none.
+        idle_timeout: Duration = Duration::from_secs(15),
+
+        /// How much of a request's body may wait to be sent. Default: 256 KiB. Unit: bytes. Reason: what two wakes of a thread
+        /// apart keep a fast path busy with. Answers: slow-server.
+        upload_bytes: usize = 256 * 1024,
+
+        /// How often a request is sent again that has certainly not been acted on, or is idempotent and met a connection at its
+        /// end. Default: 1. Unit: times. Reason: the second goes over a new connection. Answers: none.
+        retries_count: u32 = 1,
+
+        /// How much of a response is collected by calls that return all of it, unless they say otherwise. Default: 16 MiB. Unit:
+        /// bytes. Reason: a document, not a film. Answers: endless-response.
+        collected_bytes: usize = 16 * 1024 * 1024,
     }
 }

@@ -159,8 +159,8 @@ impl Compression {
     #[must_use]
     pub fn offload() -> &'static Offload {
         static POOL: LazyLock<Offload> = LazyLock::new(|| {
-            let threads_max_count = COMPRESS_THREADS_COUNT;
-            Offload::new(OffloadLimits { threads_max_count, ..OffloadLimits::default() })
+            let offload_threads_count = COMPRESS_THREADS_COUNT;
+            Offload::new(OffloadLimits { offload_threads_count, ..OffloadLimits::default() })
         });
         &POOL
     }

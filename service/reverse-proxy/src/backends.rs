@@ -167,13 +167,13 @@ impl Health {
     /// For how long it is left alone from here on, if it is.
     pub(crate) fn failed(&mut self, limits: &ProxyLimits, now: Instant) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
-        if self.failures < limits.failures_count || self.is_left_alone(now) {
+        if self.failures < limits.choice.failures_count || self.is_left_alone(now) {
             return None;
         }
         self.pause = if self.pause.is_zero() {
-            limits.ejection_time
+            limits.choice.ejection_time
         } else {
-            (self.pause * 2).min(limits.ejection_time_max)
+            (self.pause * 2).min(limits.choice.ejection_time_max)
         };
         self.left_alone_until = Some(now + self.pause);
         Some(self.pause)
@@ -218,7 +218,7 @@ impl Backends {
         let pool_limits = PoolLimits {
             connections_count: limits.connections_count.max(1),
             waiting_count: limits.waiting_count,
-            wait_timeout: limits.wait_timeout,
+            wait_timeout: limits.times.wait_timeout,
         };
         let backend = |at: usize, dial: Dial, multiplexes: Option<bool>| {
             let upstream = &settings.upstreams[at];
@@ -253,12 +253,12 @@ impl Backends {
                 Scheme::Http2 | Scheme::Http3 => Some(true),
                 Scheme::Tls => None,
             };
-            let dial = upstream.dial(settings.tls.as_ref(), name, limits.connect_timeout);
+            let dial = upstream.dial(settings.tls.as_ref(), name, limits.times.connect_timeout);
             list.insert(backend(at, dial, multiplexes));
         }
         for (at, upstream) in settings.upstreams.iter().enumerate() {
             let tls = settings.tunnel_tls.as_ref();
-            if let Some(dial) = upstream.tunnel_dial(tls, name, limits.connect_timeout) {
+            if let Some(dial) = upstream.tunnel_dial(tls, name, limits.times.connect_timeout) {
                 list[at].for_tunnels = Some(list.insert(backend(at, dial, Some(false))));
             }
         }
@@ -270,8 +270,8 @@ impl Backends {
             watched: Arc::clone(&settings.watch.list),
             balance: settings.balance.clone(),
             outstanding_count: limits.outstanding_count,
-            hash_load_percent: limits.hash_load_percent,
-            slow_start: limits.slow_start,
+            hash_load_percent: limits.choice.hash_load_percent,
+            slow_start: limits.choice.slow_start,
             random: Rng::with_seed(1),
             budget: RetryBudget::new(limits.retry_budget_percent),
         }

@@ -188,7 +188,7 @@ impl UpstreamExchanges {
                 state.came_to(|times| &mut times.sent, orders.now());
                 drop(state);
                 self.open.push((id, Rc::clone(&shared)));
-                self.arm(orders.now() + worker.limits().first_byte_timeout);
+                self.arm(orders.now() + worker.limits().times.first_byte_timeout);
                 self.send_body(id, &shared, orders);
             }
             Err(Misuse::Refused) if orders.available() == 0 => {
@@ -292,7 +292,8 @@ impl UpstreamExchanges {
         }
         let limits = self.worker.limits();
         let is_tunnel = shared.borrow().tunnel;
-        let pause = if is_tunnel { limits.tunnel_timeout } else { limits.pause_timeout };
+        let pause =
+            if is_tunnel { limits.times.tunnel_timeout } else { limits.times.pause_timeout };
         self.arm(orders.now() + pause);
         if is_tunnel {
             if !multiplexed {
@@ -366,9 +367,9 @@ impl UpstreamExchanges {
                 let state = self.open[at].1.borrow();
                 let limits = self.worker.limits();
                 let timeout = match (state.tunnel, state.answered) {
-                    (true, _) => limits.tunnel_timeout,
-                    (_, true) => limits.pause_timeout,
-                    (_, false) => limits.first_byte_timeout,
+                    (true, _) => limits.times.tunnel_timeout,
+                    (_, true) => limits.times.pause_timeout,
+                    (_, false) => limits.times.first_byte_timeout,
                 };
                 (timeout, waits_for_upstream(&state), state.moved.unwrap_or(now), state.answered)
             };

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::limits::{HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT};
+use crate::limits::HealthLimits;
 
 /// What an upstream is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +35,7 @@ impl HealthKind {
 pub struct HealthCheck {
     pub(crate) kind: HealthKind,
     pub(crate) statuses: RangeInclusive<u16>,
-    pub(crate) interval: Duration,
-    pub(crate) timeout: Duration,
-    pub(crate) rise: u32,
-    pub(crate) fall: u32,
+    pub(crate) limits: HealthLimits,
 }
 
 impl HealthCheck {
@@ -51,14 +48,7 @@ impl HealthCheck {
     /// A check of another kind.
     #[must_use]
     pub fn of(kind: HealthKind) -> Self {
-        Self {
-            kind,
-            statuses: 200..=299,
-            interval: HEALTH_INTERVAL,
-            timeout: HEALTH_TIMEOUT,
-            rise: HEALTH_RISE_COUNT,
-            fall: HEALTH_FALL_COUNT,
-        }
+        Self { kind, statuses: 200..=299, limits: HealthLimits::DEFAULT }
     }
 
     /// The statuses of an upstream that is well. Default: 200 to 299.
@@ -68,32 +58,32 @@ impl HealthCheck {
         self
     }
 
-    /// How often each upstream is checked. Default: [`HEALTH_INTERVAL`].
+    /// How often each upstream is checked. Default: 5 s.
     #[must_use]
     pub fn interval(mut self, interval: Duration) -> Self {
-        self.interval = interval;
+        self.limits.health_interval = interval;
         self
     }
 
-    /// How long an answer may take, with the connection. Default: [`HEALTH_TIMEOUT`].
+    /// How long an answer may take, with the connection. Default: 2 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.limits.health_timeout = timeout;
         self
     }
 
     /// After how many checks in a row that went well an upstream that was down is up. Default:
-    /// [`HEALTH_RISE_COUNT`]. At least 1.
+    /// 2. At least 1.
     #[must_use]
     pub fn rise(mut self, count: u32) -> Self {
-        self.rise = count.max(1);
+        self.limits.health_rise_count = count.max(1);
         self
     }
 
-    /// After how many failures in a row an upstream is down. Default: [`HEALTH_FALL_COUNT`]. At least 1.
+    /// After how many failures in a row an upstream is down. Default: 3. At least 1.
     #[must_use]
     pub fn fall(mut self, count: u32) -> Self {
-        self.fall = count.max(1);
+        self.limits.health_fall_count = count.max(1);
         self
     }
 }
@@ -114,7 +104,13 @@ impl Streak {
             return None;
         }
         self.against += 1;
-        if self.against < if self.is_down { check.rise } else { check.fall } {
+        if self.against
+            < if self.is_down {
+                check.limits.health_rise_count
+            } else {
+                check.limits.health_fall_count
+            }
+        {
             return None;
         }
         self.against = 0;

@@ -2,178 +2,135 @@
 
 use std::time::Duration;
 
-/// How many connections a worker makes to one upstream; those that have become tunnels don't count. Default:
-/// 1024. Unit: connections. Reason: each stream of events holds one; those of 16 workers find ports. Answers: none.
-pub const CONNECTIONS_COUNT: usize = 1024;
-
-/// How many requests of a worker wait for a connection to one upstream; beyond it the response is 503.
-/// Default: 16384. Unit: requests. Reason: as many as 160 clients have with 100 streams each; each holds its
-/// head in memory. Answers: waiting-flood.
-pub const WAITING_COUNT: usize = 16_384;
-
-/// How long a request waits for a connection; beyond it the response is 503. Default: 10 s. Unit: time.
-/// Reason: clients that waited longer have mostly gone. Answers: waiting-flood.
-pub const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How many requests of a worker may be open at one upstream, those that wait among them; beyond it another
-/// upstream is asked, or the response is 503. Default: 32768. Unit: requests. Reason: twice what may wait.
-/// Answers: outstanding-flood.
-pub const OUTSTANDING_COUNT: u32 = 32_768;
-
-/// How long a connection to an upstream may take, with TLS; beyond it the response is 504. Default: 10 s.
-/// Unit: time. Reason: three retransmissions of a lost segment fit. Answers: silent-upstream.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long an upstream may take from the end of a request to the head of its response; beyond it the response
-/// is 504. Default: 30 s. Unit: time. Reason: h2o waits as long; shorter than the server's own patience.
-/// Answers: silent-upstream.
-pub const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long an upstream may pause in a body, either way; beyond it the response breaks off. Default: 60 s.
-/// Unit: time. Reason: nginx waits as long; event streams send a comment more often. Answers:
-/// stalled-upstream.
-pub const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long a tunnel may carry nothing. Default: 300 s. Unit: time. Reason: WebSocket applications send a
-/// ping more often. Answers: idle-tunnel.
-pub const TUNNEL_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// How long a connection to an upstream may stay without a request. Default: 4 s. Unit: time. Reason:
-/// shorter than the 5 s after which Node closes, so that few requests meet a connection that ends. Answers:
-/// none.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// How often a request is repeated, where that is safe. Default: 2. Unit: times. Reason: as many upstreams
-/// may just be restarting. Answers: retry-storm.
-pub const RETRIES_COUNT: u8 = 2;
-
-/// How many requests in a hundred may be repeated, beyond the first ten. Default: 20. Unit: per cent.
-/// Reason: a server in trouble must not get many times its load; Envoy allows as many. Answers: retry-storm.
-pub const RETRY_BUDGET_PERCENT: u32 = 20;
-
-/// After how many failures in a row an upstream is ejected. Default: 3. Unit: failures. Reason: one
-/// lost connection says nothing. Answers: none.
-pub const FAILURES_COUNT: u32 = 3;
-
-/// For how long an upstream is ejected at first; twice as long each time. Default: 1 s. Unit: time.
-/// Reason: as long as a process takes to restart. Answers: none.
-pub const EJECTION_TIME: Duration = Duration::from_secs(1);
-
-/// For how long an upstream is ejected at most. Default: 60 s. Unit: time. Reason: it is found again
-/// within a minute. Answers: none.
-pub const EJECTION_TIME_MAX: Duration = Duration::from_secs(60);
-
-/// How much more than its share of the open requests an upstream may have where a hash chooses among them; beyond it,
-/// the next in the order of the request's hash gets it. Default: 125. Unit: per cent. Reason: with less, more requests leave the
-/// upstream that knows them; with more, one that many requests choose gets too many. Answers: chosen-hash.
-pub const HASH_LOAD_PERCENT: u32 = 125;
-
-/// For how long an upstream that is back, after an ejection or failed health checks, gets less than its share; zero: it gets
-/// all of it at once. Default: 0 s. Unit: time. Reason: most servers are as fast as ever when they are back; those that fill
-/// a cache first need some seconds. Answers: none.
-pub const SLOW_START: Duration = Duration::ZERO;
-
-/// What the receive window of one response may grow to, from an upstream over HTTP/2: what is held for a client
-/// that reads slowly. Default: 1 MiB. Unit: bytes. Reason: 10 Gbit/s over 0.8 ms, and upstreams are near.
-/// Answers: slow-download.
-pub const RESPONSE_WINDOW_BYTES: u32 = 1 << 20;
-
-/// The receive window of a connection to an upstream over HTTP/2. Default: 256 MiB. Unit: bytes. Reason: more
-/// than 100 responses have together, for clients that read slowly must not stop the others. Answers:
-/// slow-download.
-pub const CONNECTION_WINDOW_BYTES: u32 = 256 << 20;
-
-/// How often the names of upstreams are looked up again; zero: never. Default: 30 s. Unit: time. Reason: as
-/// long as short-lived records live. Answers: none.
-pub const RESOLVE_PERIOD: Duration = Duration::from_secs(30);
-
-/// How often each upstream is checked, where checks are turned on. Default: 5 s. Unit: time. Reason: HAProxy
-/// checks every 2 s, nginx every 5 s. Answers: none.
-pub const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
-
-/// How long the response to a check may take. Default: 2 s. Unit: time. Reason: an upstream that takes longer
-/// for it has no time for clients either. Answers: silent-upstream.
-pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// After how many checks in a row that went well an upstream is up again. Default: 2. Unit: checks. Reason:
-/// the first may meet a process that is still starting. Answers: none.
-pub const HEALTH_RISE_COUNT: u32 = 2;
-
-/// After how many failures in a row an upstream is down. Default: 3. Unit: checks. Reason: one lost response
-/// says nothing. Answers: none.
-pub const HEALTH_FALL_COUNT: u32 = 3;
+use bolide_limits::limits;
 
 /// How many interim responses of one exchange wait for the client's side, which looks once a turn; more are dropped.
 /// Default: 4. Unit: responses. Reason: a server sends one or two, and few bytes of HTTP/2 stand for a large head.
 /// Answers: interim-flood.
 pub const INTERIM_WAITING_COUNT: usize = 4;
 
-/// The limits of a reverse proxy. Each is named after the constant that is its default, and is counted for
-/// each worker and upstream.
-#[derive(Debug, Clone)]
-pub struct ProxyLimits {
-    /// [`CONNECTIONS_COUNT`].
-    pub connections_count: usize,
-    /// [`WAITING_COUNT`].
-    pub waiting_count: usize,
-    /// [`WAIT_TIMEOUT`].
-    pub wait_timeout: Duration,
-    /// [`OUTSTANDING_COUNT`].
-    pub outstanding_count: u32,
-    /// [`CONNECT_TIMEOUT`].
-    pub connect_timeout: Duration,
-    /// [`FIRST_BYTE_TIMEOUT`].
-    pub first_byte_timeout: Duration,
-    /// [`PAUSE_TIMEOUT`].
-    pub pause_timeout: Duration,
-    /// [`TUNNEL_TIMEOUT`].
-    pub tunnel_timeout: Duration,
-    /// [`IDLE_TIMEOUT`].
-    pub idle_timeout: Duration,
-    /// [`RETRIES_COUNT`].
-    pub retries_count: u8,
-    /// [`RETRY_BUDGET_PERCENT`].
-    pub retry_budget_percent: u32,
-    /// [`FAILURES_COUNT`].
-    pub failures_count: u32,
-    /// [`EJECTION_TIME`].
-    pub ejection_time: Duration,
-    /// [`EJECTION_TIME_MAX`].
-    pub ejection_time_max: Duration,
-    /// [`HASH_LOAD_PERCENT`]; more than 100.
-    pub hash_load_percent: u32,
-    /// [`SLOW_START`].
-    pub slow_start: Duration,
-    /// [`RESOLVE_PERIOD`].
-    pub resolve_period: Duration,
-    /// [`RESPONSE_WINDOW_BYTES`].
-    pub response_window_bytes: u32,
-    /// [`CONNECTION_WINDOW_BYTES`].
-    pub connection_window_bytes: u32,
+limits! {
+    /// How long an upstream may take.
+    #[derive(Debug, Clone)]
+    pub struct Times {
+        /// How long a request waits for a connection; beyond it the response is 503. Default: 10 s. Unit: time. Reason: clients
+        /// that waited longer have mostly gone. Answers: waiting-flood.
+        wait_timeout: Duration = Duration::from_secs(10),
+
+        /// How long a connection to an upstream may take, with TLS; beyond it the response is 504. Default: 10 s. Unit: time.
+        /// Reason: three retransmissions of a lost segment fit. Answers: silent-upstream.
+        connect_timeout: Duration = Duration::from_secs(10),
+
+        /// How long an upstream may take from the end of a request to the head of its response; beyond it the response is 504.
+        /// Default: 30 s. Unit: time. Reason: h2o waits as long; shorter than the server's own patience. Answers: silent-upstream.
+        first_byte_timeout: Duration = Duration::from_secs(30),
+
+        /// How long an upstream may pause in a body, either way; beyond it the response breaks off. Default: 60 s. Unit: time.
+        /// Reason: nginx waits as long; event streams send a comment more often. Answers: stalled-upstream.
+        pause_timeout: Duration = Duration::from_secs(60),
+
+        /// How long a tunnel may carry nothing. Default: 300 s. Unit: time. Reason: WebSocket applications send a ping more often.
+        /// Answers: idle-tunnel.
+        tunnel_timeout: Duration = Duration::from_secs(300),
+
+        /// How long a connection to an upstream may stay without a request. Default: 4 s. Unit: time. Reason: shorter than the 5 s
+        /// after which Node closes, so that few requests meet a connection that ends. Answers: none.
+        idle_timeout: Duration = Duration::from_secs(4),
+
+        /// How often the names of upstreams are looked up again; zero: never. Default: 30 s. Unit: time. Reason: as long as
+        /// short-lived records live. Answers: none.
+        resolve_period: Duration [from 0] = Duration::from_secs(30),
+    }
 }
 
-impl Default for ProxyLimits {
-    fn default() -> Self {
-        Self {
-            connections_count: CONNECTIONS_COUNT,
-            waiting_count: WAITING_COUNT,
-            wait_timeout: WAIT_TIMEOUT,
-            outstanding_count: OUTSTANDING_COUNT,
-            connect_timeout: CONNECT_TIMEOUT,
-            first_byte_timeout: FIRST_BYTE_TIMEOUT,
-            pause_timeout: PAUSE_TIMEOUT,
-            tunnel_timeout: TUNNEL_TIMEOUT,
-            idle_timeout: IDLE_TIMEOUT,
-            retries_count: RETRIES_COUNT,
-            retry_budget_percent: RETRY_BUDGET_PERCENT,
-            failures_count: FAILURES_COUNT,
-            ejection_time: EJECTION_TIME,
-            ejection_time_max: EJECTION_TIME_MAX,
-            hash_load_percent: HASH_LOAD_PERCENT,
-            slow_start: SLOW_START,
-            resolve_period: RESOLVE_PERIOD,
-            response_window_bytes: RESPONSE_WINDOW_BYTES,
-            connection_window_bytes: CONNECTION_WINDOW_BYTES,
-        }
+limits! {
+    /// When a server of an upstream is passed over.
+    #[derive(Debug, Clone)]
+    pub struct Choice {
+        /// After how many failures in a row an upstream is ejected. Default: 3. Unit: failures. Reason: one lost connection says
+        /// nothing. Answers: none.
+        failures_count: u32 = 3,
+
+        /// For how long an upstream is ejected at first; twice as long each time. Default: 1 s. Unit: time. Reason: as long as a
+        /// process takes to restart. Answers: none.
+        ejection_time: Duration = Duration::from_secs(1),
+
+        /// For how long an upstream is ejected at most. Default: 60 s. Unit: time. Reason: it is found again within a minute.
+        /// Answers: none.
+        ejection_time_max: Duration = Duration::from_secs(60),
+
+        /// How much more than its share of the open requests an upstream may have where a hash chooses among them; beyond it, the
+        /// next in the order of the request's hash gets it. More than 100. Default: 125. Unit: per cent. Reason: with less, more
+        /// requests leave the upstream that knows them; with more, one that many requests choose gets too many. Answers:
+        /// chosen-hash.
+        hash_load_percent: u32 [from 101 to 10_000] = 125,
+
+        /// For how long an upstream that is back, after an ejection or failed health checks, gets less than its share; zero: it
+        /// gets all of it at once. Default: 0 s. Unit: time. Reason: most servers are as fast as ever when they are back; those
+        /// that fill a cache first need some seconds. Answers: none.
+        slow_start: Duration [from 0] = Duration::ZERO,
+    }
+}
+
+limits! {
+    /// The limits of a reverse proxy. Each is counted for each worker and upstream.
+    #[derive(Debug, Clone)]
+    pub struct ProxyLimits {
+        /// How many connections a worker makes to one upstream; those that have become tunnels don't count. Default: 1024. Unit:
+        /// connections. Reason: each stream of events holds one; those of 16 workers find ports. Answers: none.
+        connections_count: usize = 1024,
+
+        /// How many requests of a worker wait for a connection to one upstream; beyond it the response is 503. Default: 16384.
+        /// Unit: requests. Reason: as many as 160 clients have with 100 streams each; each holds its head in memory. Answers:
+        /// waiting-flood.
+        waiting_count: usize [from 0] = 16_384,
+
+        /// How many requests of a worker may be open at one upstream, those that wait among them; beyond it another upstream is
+        /// asked, or the response is 503. Default: 32768. Unit: requests. Reason: twice what may wait. Answers: outstanding-flood.
+        outstanding_count: u32 = 32_768,
+
+        /// How often a request is repeated, where that is safe. Default: 2. Unit: times. Reason: as many upstreams may just be
+        /// restarting. Answers: retry-storm.
+        retries_count: u8 [from 0] = 2,
+
+        /// How many requests in a hundred may be repeated, beyond the first ten. Default: 20. Unit: per cent. Reason: a server in
+        /// trouble must not get many times its load; Envoy allows as many. Answers: retry-storm.
+        retry_budget_percent: u32 [from 0] = 20,
+
+        /// What the receive window of one response may grow to, from an upstream over HTTP/2: what is held for a client that reads
+        /// slowly. Default: 1 MiB. Unit: bytes. Reason: 10 Gbit/s over 0.8 ms, and upstreams are near. Answers: slow-download.
+        response_window_bytes: u32 [from 65_535 to (1 << 31) - 1] = 1 << 20,
+
+        /// The receive window of a connection to an upstream over HTTP/2. Default: 256 MiB. Unit: bytes. Reason: more than 100
+        /// responses have together, for clients that read slowly must not stop the others. Answers: slow-download.
+        connection_window_bytes: u32 [from 65_535 to (1 << 31) - 1] = 256 << 20,
+    }
+    with {
+        /// How long an upstream may take.
+        times: Times = Times::DEFAULT,
+        /// When a server of an upstream is passed over.
+        choice: Choice = Choice::DEFAULT,
+    }
+}
+
+limits! {
+    /// How often, and how patiently, the servers of an upstream are checked.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct HealthLimits {
+        /// How often each upstream is checked, where checks are turned on. Default: 5 s. Unit: time. Reason: HAProxy checks every 2
+        /// s, nginx every 5 s. Answers: none.
+        health_interval: Duration = Duration::from_secs(5),
+
+        /// How long the response to a check may take. Default: 2 s. Unit: time. Reason: an upstream that takes longer for it has no
+        /// time for clients either. Answers: silent-upstream.
+        health_timeout: Duration = Duration::from_secs(2),
+
+        /// After how many checks in a row that went well an upstream is up again. Default: 2. Unit: checks. Reason: the first may
+        /// meet a process that is still starting. Answers: none.
+        health_rise_count: u32 = 2,
+
+        /// After how many failures in a row an upstream is down. Default: 3. Unit: checks. Reason: one lost response says nothing.
+        /// Answers: none.
+        health_fall_count: u32 = 3,
     }
 }

@@ -9,11 +9,11 @@ use bolide_client::{
     Alpn, ClientOptions, ClientTls, Identity, ResolveError, Trust, WallClock, platform_trust,
 };
 use bolide_semantics::is_valid_target;
-use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits, ProxyVersion, Request};
+use bolide_server::{ConnectionLimits, ProxyVersion, Request};
 
 use crate::affinity::{Leaning, Sticky};
 use crate::counters::{Counters, UpstreamStats};
-use crate::limits::CONNECT_TIMEOUT;
+use crate::limits::Times;
 use crate::pseudonym::Pseudonym;
 use crate::upstream::Scheme;
 use crate::watch::{Orders, Resolver, Watch, Watched};
@@ -29,7 +29,7 @@ pub enum Balance {
     LeastRequests,
     /// The less busy one of two that are drawn at random.
     PowerOfTwo,
-    /// The same one for the same key, by weight, unless it has [more than its share](ProxyLimits::hash_load_percent) of the open
+    /// The same one for the same key, by weight, unless it has [more than its share](crate::limits::Choice::hash_load_percent) of the open
     /// requests of the worker. When an upstream comes or goes, only requests that are or were its own move.
     Hash(HashKey),
 }
@@ -156,7 +156,9 @@ impl ProxySettings {
         let limits = self.connection_limits();
         for upstream in &self.upstreams {
             let (tls, name) = (self.tls.as_ref(), self.server_name.as_deref());
-            upstream.dial(tls, name, CONNECT_TIMEOUT).check(&limits, Instant::now())?;
+            upstream
+                .dial(tls, name, Times::DEFAULT.connect_timeout)
+                .check(&limits, Instant::now())?;
         }
         Ok(self)
     }
@@ -271,14 +273,17 @@ impl ProxySettings {
             HealthKind::Grpc(service) => is_right &= service.len() < 128 && service.is_ascii(),
             HealthKind::WebSocket(_) => self.goes_by_tcp("check of a WebSocket")?,
         }
-        if !is_right || check.interval.is_zero() || check.timeout.is_zero() {
+        if !is_right
+            || check.limits.health_interval.is_zero()
+            || check.limits.health_timeout.is_zero()
+        {
             return Err(UpstreamError::HealthCheck { path: path.to_owned() });
         }
         self.health = Some(check);
         Ok(self)
     }
 
-    /// How the names of upstreams are looked up again, every [`ProxyLimits::resolve_period`]. It may wait: a
+    /// How the names of upstreams are looked up again, every [`resolve_period`](crate::limits::Times::resolve_period). It may wait: a
     /// thread of its own calls it. Default: the system's resolver.
     #[must_use]
     pub fn resolver(
@@ -334,7 +339,7 @@ impl ProxySettings {
             proxy_protocol: self.proxy_protocol,
             identity: self.identity.clone(),
             server_name: self.server_name.clone(),
-            resolve_period: self.limits.resolve_period,
+            resolve_period: self.limits.times.resolve_period,
         });
     }
 
@@ -380,28 +385,21 @@ impl ProxySettings {
 
     /// The limits of connections to upstreams.
     pub(crate) fn connection_limits(&self) -> ConnectionLimits {
-        let ProxyLimits { connect_timeout, idle_timeout, pause_timeout, .. } = self.limits;
-        let ProxyLimits { response_window_bytes, connection_window_bytes, .. } = self.limits;
-        let h1 = Http1Limits {
-            pipelined_count: 1,
-            idle_timeout,
-            write_timeout: pause_timeout,
-            ..Http1Limits::default()
-        };
-        let h2 = Http2Limits::default();
-        let h2 = Http2Limits {
-            idle_time: idle_timeout,
-            stream_window_bytes: h2.stream_window_bytes.min(response_window_bytes),
-            stream_window_bytes_max: response_window_bytes,
-            connection_window_bytes,
-            connection_window_bytes_max: connection_window_bytes,
-            ..h2
-        };
-        ConnectionLimits {
-            handshake_timeout: connect_timeout,
-            h1: Arc::new(h1),
-            h2: Arc::new(h2),
-            ..ConnectionLimits::default()
-        }
+        let ProxyLimits { response_window_bytes, connection_window_bytes, times, .. } =
+            &self.limits;
+        let mut limits = ConnectionLimits::default();
+        limits.opening.handshake_timeout = times.connect_timeout;
+        let h1 = Arc::make_mut(&mut limits.h1);
+        h1.pipelined_count = 1;
+        h1.times.idle_timeout = times.idle_timeout;
+        h1.times.write_timeout = times.pause_timeout;
+        let h2 = Arc::make_mut(&mut limits.h2);
+        h2.times.idle_time = times.idle_timeout;
+        let windows = &mut h2.windows;
+        windows.stream_window_bytes = windows.stream_window_bytes.min(*response_window_bytes);
+        windows.stream_window_bytes_max = *response_window_bytes;
+        windows.connection_window_bytes = *connection_window_bytes;
+        windows.connection_window_bytes_max = *connection_window_bytes;
+        limits
     }
 }

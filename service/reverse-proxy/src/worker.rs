@@ -187,7 +187,7 @@ impl Worker {
         if let Some(pause) = pause {
             self.tell_health(upstream);
             self.counters(upstream).ejections.count();
-            let failures = self.limits().failures_count;
+            let failures = self.limits().choice.failures_count;
             let what = format!(
                 "ejected for {pause:?} after {failures} consecutive failures or more (last: {})",
                 failure.what

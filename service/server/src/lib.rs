@@ -59,11 +59,12 @@ pub use bolide_buffers::{
 pub use bolide_connection::{
     Alpn, ClientCertificate, Clients, Congestion, CongestionControl, HandshakeFacts,
     HandshakeRules, Http1Limits, Http2Limits, Http3Limits, Identity, IdentityError, Issued,
-    IssuedNames, Limits as ConnectionLimits, ServerOptions, TlsVersion,
+    IssuedNames, Limits as ConnectionLimits, Opening, ServerOptions, TlsVersion, http1_limits,
+    http2_limits, http3_limits,
 };
 pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,
-    Offload, OffloadLimits, SharedFile, Stats, TcpInfo, Token, Turn,
+    Offload, OffloadLimits, SharedFile, Stats, TcpInfo, Token, Turn, limits as loop_limits,
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
@@ -81,11 +82,7 @@ pub use ingress::{ForwardedFields, Ingress, ProxyProtocol, RequestId};
 #[cfg(feature = "json")]
 pub use json::{Json, JsonError, read_json};
 pub use kept::KeptRequest;
-pub use limits::{
-    BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, RESPONSE_TIMEOUT, WEBSOCKET_CLOSE_TIMEOUT,
-    WEBSOCKET_MESSAGE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WHOLE_BODY_BYTES,
-    WINDOWS_BYTES,
-};
+pub use limits::{Limits, LogLimits, PeerLimits, WHOLE_BODY_BYTES};
 pub use local_waker::LocalWaker;
 pub use metrics::{
     ConnectionCount, DURATION_BOUNDS_NS, Exposition, HistogramSnapshot, Http2Snapshot, METRICS,

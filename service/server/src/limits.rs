@@ -2,56 +2,17 @@
 
 use std::time::Duration;
 
-/// The largest request body of a route that says nothing else. Default: 1 MiB. Unit: bytes. Reason:
-/// nginx's default; enough for forms, too little to fill memory with. Answers: slow-body,
-/// large-body.
-pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
+use bolide_limits::limits;
 
 /// The longest request body that is handed over together with its head, when it has arrived with it, and counts
 /// as used from then on. Default: 16 KiB. Unit: bytes. Reason: a frame of HTTP/2, and most calls and forms; what
 /// handlers hold of a connection beyond its windows stays below what its heads may take. Answers: large-body.
 pub const WHOLE_BODY_BYTES: usize = 16 * 1024;
 
-/// How long the response to a request may take to begin, from the last byte of the request that has
-/// arrived; beyond it the response is 503. 0 turns it off. Default: 60 s. Unit: time. Reason: a handler that
-/// never responds must not hold its exchange for ever; nginx waits as long for a backend. Answers:
-/// silent-handler.
-pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long an exchange may take in all, from its head to its last byte; beyond it the response is 503, or
-/// breaks off. Default: 0 s, which is off. Unit: time. Reason: a download, an event stream or a tunnel may
-/// last; who serves none of these sets it. Answers: endless-exchange.
-pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
-
-/// How many connections a client may have, by its address (64 bits of IPv6), with all workers together; more are closed
-/// at once. 0 turns it off. `trusted` peers and Unix sockets are not counted, the clients that PROXY headers name are. Default: 0. Unit:
-/// connections. Reason: a company's or a carrier's users share one address; a public server with browsers as clients may
-/// set 100. Answers: connection-flood.
-pub const CLIENT_CONNECTIONS_COUNT: u32 = 0;
-
-/// What the HTTP/2 receive windows of one worker's connections may grow by together, beyond the window that
-/// every connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path
-/// allows; a crowd of uploads whose handlers stall holds no more. Answers: stalled-uploads.
-pub const WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
-
 /// What one connection may do in one call before the others have their turn: requests, pieces of bodies and messages of
 /// WebSockets. Default: 1024. Unit: events. Reason: some hundred microseconds of work; a megabyte has more than a hundred thousand
 /// chunks of one byte. Answers: one-byte-chunks.
 pub const PASS_EVENTS_COUNT: u32 = 1024;
-
-/// After how many bytes a worker hands its lines of the access log over. Default: 256 KiB. Unit: bytes.
-/// Reason: some thousand lines, so that the thread that writes is woken seldom, and the kernel takes many pages at
-/// once. Answers: none.
-pub const LOG_BLOCK_BYTES: usize = 256 * 1024;
-
-/// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 64. Unit:
-/// blocks. Reason: 16 MiB, some fifteenth of a second of the fastest log; a disk that is slower for longer must not
-/// fill the memory. Answers: log-flood.
-pub const LOG_QUEUE_COUNT: usize = 64;
-
-/// How long a line of the access log waits at most before it is handed over. Default: 100 ms. Unit: time.
-/// Reason: who watches the log doesn't notice. Answers: none.
-pub const LOG_DELAY: Duration = Duration::from_millis(100);
 
 /// The longest value in a line of the access log; what is longer is cut. Default: 2 KiB. Unit: bytes. Reason:
 /// real targets and user agents are shorter, and a request must not cost more log than itself. Answers:
@@ -63,10 +24,6 @@ pub const LOG_FIELD_BYTES: usize = 2048;
 /// agent of a browser take some 350. Answers: log-flood.
 pub const LOG_STAMP_BYTES: usize = 512;
 
-/// A turn of a worker's loop that takes longer is reported. Default: 1 s. Unit: time. Reason: no connection
-/// of the worker is served meanwhile. Answers: stuck-handler.
-pub const LONG_TURN: Duration = Duration::from_secs(1);
-
 /// How often the watchdog looks at the workers. Default: 250 ms. Unit: time. Reason: a stuck worker is
 /// reported within half a second after it may be. Answers: stuck-handler.
 pub const WATCH_INTERVAL: Duration = Duration::from_millis(250);
@@ -75,25 +32,6 @@ pub const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// next. Default: 10. Unit: events per second. Reason: an attack must not become a flood of events. Answers:
 /// event-flood.
 pub const EVENTS_PER_SECOND: u32 = 10;
-
-/// How long a WebSocket peer may be silent before it is pinged, and then again before it is given up; 0 turns
-/// both off. Default: 30 s. Unit: time. Reason: NAT gateways forget a silent connection after a minute or
-/// more. Answers: silent-websocket.
-pub const WEBSOCKET_PING_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How long a WebSocket peer may take to reply to a close frame. Default: 5 s. Unit: time. Reason: a few round
-/// trips of the slowest path. Answers: unanswered-close.
-pub const WEBSOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a WebSocket message may take from its first frame to its last; 0 turns the limit off. Default: 5 min. Unit:
-/// time. Reason: a message of 16 MiB takes as long at 56 KB/s. Pings keep an unfinished message from being silent.
-/// Answers: unfinished-message.
-pub const WEBSOCKET_MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// How much may wait to be sent on a WebSocket connection before nothing more is received on it. Default: 256
-/// KiB. Unit: bytes. Reason: an echo to a client that doesn't read must not fill memory. Answers:
-/// unread-websocket.
-pub const WEBSOCKET_OUTPUT_BYTES: usize = 256 * 1024;
 
 /// The longest PROXY header of version 2. Default: 4 KiB. Unit: bytes. Reason: addresses take at most 232 bytes, and what
 /// balancers add, such as the subject of a client's certificate, fits. Answers: endless-proxy-header.
@@ -120,56 +58,87 @@ pub const ENCODED_INLINE_BYTES: usize = 8 * 1024;
 /// is encoded holds one of them while it waits for a thread. Answers: compression-flood.
 pub const ENCODED_PIECE_BYTES: usize = 32 * 1024;
 
-/// The limits of an access log. Each is named after the constant that is its default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogLimits {
-    /// [`LOG_BLOCK_BYTES`].
-    pub block_bytes: usize,
-    /// [`LOG_QUEUE_COUNT`].
-    pub queue_count: usize,
-    /// [`LOG_DELAY`].
-    pub delay: Duration,
-}
+limits! {
+    /// What a worker keeps of the access log before it is written.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct LogLimits named "LOG_" {
+        /// After how many bytes a worker hands its lines of the access log over. Default: 256 KiB. Unit: bytes. Reason: some
+        /// thousand lines, so that the thread that writes is woken seldom, and the kernel takes many pages at once. Answers: none.
+        block_bytes: usize [from 1024 to 1 << 24] = 256 * 1024,
 
-impl Default for LogLimits {
-    fn default() -> Self {
-        Self { block_bytes: LOG_BLOCK_BYTES, queue_count: LOG_QUEUE_COUNT, delay: LOG_DELAY }
+        /// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 64. Unit: blocks. Reason:
+        /// 16 MiB, some fifteenth of a second of the fastest log; a disk that is slower for longer must not fill the memory.
+        /// Answers: log-flood.
+        queue_count: usize [to 65_536] = 64,
+
+        /// How long a line of the access log waits at most before it is handed over. Default: 100 ms. Unit: time. Reason: who
+        /// watches the log doesn't notice. Answers: none.
+        delay: Duration = Duration::from_millis(100),
     }
 }
 
-/// Every limit of a server: those of its own and those of its connections.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// [`BODY_BYTES_MAX`].
-    pub body_bytes_max: u64,
-    /// [`RESPONSE_TIMEOUT`].
-    pub response_timeout: Duration,
-    /// [`EXCHANGE_TIMEOUT`].
-    pub exchange_timeout: Duration,
-    /// [`CLIENT_CONNECTIONS_COUNT`].
-    pub client_connections_count: u32,
-    /// [`WINDOWS_BYTES`].
-    pub windows_bytes: u64,
-    /// [`LONG_TURN`]. As it was when the server started.
-    pub long_turn: Duration,
-    /// The limits of the protocols.
-    pub connection: bolide_connection::Limits,
-    /// The limits of the event loops, as they were when the server started. The number of connections is for all
-    /// workers together.
-    pub event_loop: bolide_eventloop::Limits,
+limits! {
+    /// What a WebSocket connection may take beside its messages.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct PeerLimits named "WEBSOCKET_" {
+        /// How long a WebSocket peer may be silent before it is pinged, and then again before it is given up; 0 turns both off.
+        /// Default: 30 s. Unit: time. Reason: NAT gateways forget a silent connection after a minute or more. Answers:
+        /// silent-websocket.
+        ping_interval: Duration [from 0] = Duration::from_secs(30),
+
+        /// How long a WebSocket peer may take to reply to a close frame. Default: 5 s. Unit: time. Reason: a few round trips of the
+        /// slowest path. Answers: unanswered-close.
+        close_timeout: Duration = Duration::from_secs(5),
+
+        /// How long a WebSocket message may take from its first frame to its last; 0 turns the limit off. Default: 5 min. Unit:
+        /// time. Reason: a message of 16 MiB takes as long at 56 KB/s. Pings keep an unfinished message from being silent. Answers:
+        /// unfinished-message.
+        message_timeout: Duration [from 0] = Duration::from_secs(300),
+
+        /// How much may wait to be sent on a WebSocket connection before nothing more is received on it. Default: 256 KiB. Unit:
+        /// bytes. Reason: an echo to a client that doesn't read must not fill memory. Answers: unread-websocket.
+        output_bytes: usize = 256 * 1024,
+    }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes_max: BODY_BYTES_MAX,
-            response_timeout: RESPONSE_TIMEOUT,
-            exchange_timeout: EXCHANGE_TIMEOUT,
-            client_connections_count: CLIENT_CONNECTIONS_COUNT,
-            windows_bytes: WINDOWS_BYTES,
-            long_turn: LONG_TURN,
-            connection: bolide_connection::Limits::default(),
-            event_loop: bolide_eventloop::Limits::default(),
-        }
+limits! {
+    /// The limits of a server, layer by layer.
+    #[derive(Debug, Clone)]
+    pub struct Limits {
+        /// The largest request body of a route that says nothing else. Default: 1 MiB. Unit: bytes. Reason: nginx's default; enough
+        /// for forms, too little to fill memory with. Answers: slow-body, large-body.
+        body_bytes_max: u64 [from 0] = 1024 * 1024,
+
+        /// How long the response to a request may take to begin, from the last byte of the request that has arrived; beyond it the
+        /// response is 503. 0 turns it off. Default: 60 s. Unit: time. Reason: a handler that never responds must not hold its
+        /// exchange for ever; nginx waits as long for a backend. Answers: silent-handler.
+        response_timeout: Duration [from 0] = Duration::from_secs(60),
+
+        /// How long an exchange may take in all, from its head to its last byte; beyond it the response is 503, or breaks off.
+        /// Default: 0 s, which is off. Unit: time. Reason: a download, an event stream or a tunnel may last; who serves none of
+        /// these sets it. Answers: endless-exchange.
+        exchange_timeout: Duration [from 0] = Duration::ZERO,
+
+        /// How many connections a client may have, by its address (64 bits of IPv6), with all workers together; more are closed at
+        /// once. 0 turns it off. `trusted` peers and Unix sockets are not counted, the clients that PROXY headers name are.
+        /// Default: 0. Unit: connections. Reason: a company's or a carrier's users share one address; a public server with browsers
+        /// as clients may set 100. Answers: connection-flood.
+        client_connections_count: u32 [from 0] = 0,
+
+        /// What the HTTP/2 receive windows of one worker's connections may grow by together, beyond the window that every
+        /// connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path allows; a crowd of
+        /// uploads whose handlers stall holds no more. Answers: stalled-uploads.
+        windows_bytes: u64 [from 0] = 256 * 1024 * 1024,
+
+        /// A turn of a worker's loop that takes longer is reported. Default: 1 s. Unit: time. Reason: no connection of the worker
+        /// is served meanwhile. Answers: stuck-handler.
+        long_turn: Duration = Duration::from_secs(1),
+    }
+    with {
+        /// The limits of the protocols.
+        connection: bolide_connection::Limits = bolide_connection::Limits::default(),
+        /// The limits of the event loops, as they were when the server started. The number of connections is for all workers
+        /// together.
+        event_loop: bolide_eventloop::Limits = bolide_eventloop::Limits::default(),
     }
 }

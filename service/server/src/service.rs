@@ -244,7 +244,8 @@ impl HttpService {
 /// The same limits for connections whose receive windows share the worker's memory, and that memory.
 fn with_window_memory(mut limits: Limits) -> (Limits, WindowMemory) {
     let h2 = Arc::make_mut(&mut limits.connection.h2);
-    let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
+    let (window, window_max) =
+        (h2.windows.connection_window_bytes, h2.windows.connection_window_bytes_max);
     let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
     h2.connection_window_is_granted = true;
     // No handler takes datagrams (RFC 9297).
@@ -352,7 +353,7 @@ impl Service for HttpService {
         if accepted.by_datagram {
             let is_counted = self.count(&ends)?;
             let limits = &self.shared.limits.connection;
-            let timeout = limits.handshake_timeout;
+            let timeout = limits.opening.handshake_timeout;
             let Some(connection) = self.endpoints.begin(accepted.token, limits, now) else {
                 self.uncount(&ends, is_counted);
                 return None;
@@ -381,9 +382,9 @@ impl Service for HttpService {
             Some(settings) => Some(settings.accept().ok()?),
         };
         let timeout = if tls.is_some() {
-            self.shared.limits.connection.handshake_timeout
+            self.shared.limits.connection.opening.handshake_timeout
         } else {
-            self.shared.limits.connection.h1.idle_timeout
+            self.shared.limits.connection.h1.times.idle_timeout
         };
         let is_counted = self.count(&ends)?;
         let subject = self.observer.opened(tls.is_some());

@@ -69,7 +69,7 @@ impl fmt::Debug for FileHandler {
 impl FileHandler {
     pub(crate) fn new(site: &StaticFiles, other: Option<Rc<dyn Handler>>) -> Self {
         let settings = &site.settings;
-        let cache = Cache::new(settings.cache_bytes, settings.cache_files_count);
+        let cache = Cache::new(settings.limits.cache_bytes, settings.limits.cache_files_count);
         Self(Rc::new(Worker {
             site: Arc::new(site.clone()),
             inbox: Arc::default(),
@@ -157,7 +157,7 @@ impl Worker {
     fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         let mut state = self.state.borrow_mut();
         let State { ages, cache, .. } = &mut *state;
-        ages.at(request.now(), self.site.settings.fresh);
+        ages.at(request.now(), self.site.settings.limits.fresh);
         let Kept { entry, checked, .. } = cache.get(name)?;
         let checked = *checked;
         if ages.stale.is_some_and(|stale| checked <= stale) {
@@ -222,7 +222,7 @@ impl Worker {
         }
         let passes_on = self.other(request).is_some();
         let Some(mut waiting) =
-            Waiting::of(request, &self.waiting, settings.waiting_bytes, passes_on)
+            Waiting::of(request, &self.waiting, settings.limits.waiting_bytes, passes_on)
         else {
             return Reply::Now(unavailable());
         };

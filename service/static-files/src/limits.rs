@@ -2,30 +2,12 @@
 
 use std::time::Duration;
 
-/// What one worker keeps of files in memory, their metadata included; the least used make place.
-/// Default: 32 MiB. Unit: bytes. Reason: the files of a large site's front page a few times over, and little next to a worker's connections.
-/// Answers: cache-flood.
-pub const CACHE_BYTES: usize = 32 * 1024 * 1024;
-
-/// How many files one worker keeps in memory.
-/// Default: 4096. Unit: files. Reason: a file may be empty, and yet has a name and fields.
-/// Answers: cache-flood.
-pub const CACHE_FILES_COUNT: usize = 4096;
-
-/// The largest file that is kept in memory.
-/// Default: 64 KiB. Unit: bytes. Reason: beyond it a read costs less than what it would push out.
-/// Answers: cache-flood.
-pub const CACHED_FILE_BYTES: usize = 64 * 1024;
+use bolide_limits::limits;
 
 /// The largest file that is compressed on the fly, where that is turned on.
 /// Default: 1 MiB. Unit: bytes. Reason: 20 ms of a thread of the pool, once for each version of the file.
 /// Answers: compression-flood.
 pub const COMPRESSED_FILE_BYTES: usize = 1024 * 1024;
-
-/// How long a file in memory is served without a look at the disk.
-/// Default: 1 s. Unit: time. Reason: who changes a file sees it changed before he has reloaded the page.
-/// Answers: none.
-pub const FRESH: Duration = Duration::from_secs(1);
 
 /// The largest piece of a file that is read at once.
 /// Default: 256 KiB. Unit: bytes. Reason: beyond it a read gains nothing, and a slow client holds one of them.
@@ -52,7 +34,30 @@ pub const PIECES_BYTES: usize = 64 * 1024 * 1024;
 /// Answers: large-listing.
 pub const LISTING_COUNT: usize = 5000;
 
-/// What the requests of one worker that wait for the disk may hold in memory; beyond it the response is 503.
-/// Default: 64 MiB. Unit: bytes. Reason: 200,000 plain requests; those whose clients have gone hold theirs until the disk responds.
-/// Answers: hung-disk.
-pub const WAITING_BYTES: usize = 64 * 1024 * 1024;
+limits! {
+    /// What a directory may take of a worker.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct FilesLimits {
+        /// What one worker keeps of files in memory, their metadata included; the least used make place. Default: 32 MiB. Unit:
+        /// bytes. Reason: the files of a large site's front page a few times over, and little next to a worker's connections.
+        /// Answers: cache-flood.
+        cache_bytes: usize [from 0] = 32 * 1024 * 1024,
+
+        /// How many files one worker keeps in memory. Default: 4096. Unit: files. Reason: a file may be empty, and yet has a name
+        /// and fields. Answers: cache-flood.
+        cache_files_count: usize [from 0] = 4096,
+
+        /// The largest file that is kept in memory. Default: 64 KiB. Unit: bytes. Reason: beyond it a read costs less than what it
+        /// would push out. Answers: cache-flood.
+        cached_file_bytes: usize [from 0 to 1 << 30] = 64 * 1024,
+
+        /// How long a file in memory is served without a look at the disk. Default: 1 s. Unit: time. Reason: who changes a file
+        /// sees it changed before he has reloaded the page. Answers: none.
+        fresh: Duration [from 0] = Duration::from_secs(1),
+
+        /// What the requests of one worker that wait for the disk may hold in memory; beyond it the response is 503. Default: 64
+        /// MiB. Unit: bytes. Reason: 200,000 plain requests; those whose clients have gone hold theirs until the disk responds.
+        /// Answers: hung-disk.
+        waiting_bytes: usize = 64 * 1024 * 1024,
+    }
+}

@@ -86,7 +86,7 @@ impl StaticFiles {
         let below = name.strip_prefix('/').filter(|below| !below.ends_with('/'))?;
         let page = match &self.settings.missing {
             None => None,
-            Some(missing) => Some(missing.fresh(now, self.settings.fresh)?),
+            Some(missing) => Some(missing.fresh(now, self.settings.limits.fresh)?),
         };
         let is_missing = !below.is_empty() && self.disk.is_missing_now(below);
         is_missing.then_some(page)
@@ -95,7 +95,7 @@ impl StaticFiles {
     /// The page for what is not there. As any file, it is looked at again when it is no longer fresh.
     fn missing_page(&self, now: Instant) -> Option<Arc<Entry>> {
         let missing = self.settings.missing.as_ref()?;
-        if let Some(page) = missing.fresh(now, self.settings.fresh) {
+        if let Some(page) = missing.fresh(now, self.settings.limits.fresh) {
             return Some(page);
         }
         let Missing { name, known, .. } = missing;
@@ -140,7 +140,7 @@ impl StaticFiles {
         let media_type = media_type::of(name);
         let compresses =
             self.settings.compress && media_type.to_str().is_ok_and(media_type::is_text);
-        let cached_bytes_max = self.settings.cached_file_bytes;
+        let cached_bytes_max = self.settings.limits.cached_file_bytes;
         let whole_bytes_max =
             if compresses { COMPRESSED_FILE_BYTES.max(cached_bytes_max) } else { cached_bytes_max };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::disk::{Disk, Found};
 use crate::entry::Entry;
 use crate::folder::Folder;
 use crate::handler::FileHandler;
-use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, CACHED_FILE_BYTES, FRESH, WAITING_BYTES};
+use crate::limits::FilesLimits;
 use crate::pieces::Pieces;
 
 /// Why a folder can't be a root.
@@ -98,11 +98,7 @@ pub(crate) struct Settings {
     pub(crate) sendfile: bool,
     pub(crate) missing: Option<Missing>,
     pub(crate) cache_control: Vec<(String, HeaderValue)>,
-    pub(crate) cache_bytes: usize,
-    pub(crate) cache_files_count: usize,
-    pub(crate) cached_file_bytes: usize,
-    pub(crate) fresh: Duration,
-    pub(crate) waiting_bytes: usize,
+    pub(crate) limits: FilesLimits,
 }
 
 impl Default for Settings {
@@ -117,11 +113,7 @@ impl Default for Settings {
             sendfile: true,
             missing: None,
             cache_control: Vec::new(),
-            cache_bytes: CACHE_BYTES,
-            cache_files_count: CACHE_FILES_COUNT,
-            cached_file_bytes: CACHED_FILE_BYTES,
-            fresh: FRESH,
-            waiting_bytes: WAITING_BYTES,
+            limits: FilesLimits::DEFAULT,
         }
     }
 }
@@ -214,7 +206,7 @@ impl StaticFiles {
     }
 
     /// The file, relative to the root, that is sent with a 404; one of up to
-    /// [`CACHED_FILE_BYTES`]. Default: none.
+    /// [`FilesLimits::cached_file_bytes`]. Default: none.
     #[must_use]
     pub fn not_found(mut self, name: &str) -> Self {
         self.settings.missing = Some(Missing::new(name, false));
@@ -245,34 +237,34 @@ impl StaticFiles {
         self
     }
 
-    /// How much one worker keeps in memory: bytes and files. Defaults:
-    /// [`CACHE_BYTES`], [`CACHE_FILES_COUNT`]. 0 turns it off.
+    /// How much one worker keeps in memory: bytes and files. Defaults: 32 MiB,
+    /// 4096. 0 turns it off.
     #[must_use]
     pub fn cache(mut self, bytes: usize, files: usize) -> Self {
-        self.settings.cache_bytes = bytes;
-        self.settings.cache_files_count = files;
+        self.settings.limits.cache_bytes = bytes;
+        self.settings.limits.cache_files_count = files;
         self
     }
 
-    /// The largest file that is kept in memory, in bytes. Default: [`CACHED_FILE_BYTES`].
+    /// The largest file that is kept in memory, in bytes. Default: 64 KiB.
     #[must_use]
     pub fn cached_file(mut self, bytes: usize) -> Self {
-        self.settings.cached_file_bytes = bytes;
+        self.settings.limits.cached_file_bytes = bytes;
         self
     }
 
-    /// How long a file in memory is served without a look at the disk. Default: [`FRESH`].
+    /// How long a file in memory is served without a look at the disk. Default: 1 s.
     #[must_use]
     pub fn fresh(mut self, fresh: Duration) -> Self {
-        self.settings.fresh = fresh;
+        self.settings.limits.fresh = fresh;
         self
     }
 
     /// How many bytes the requests of one worker that wait for the disk may hold; others are answered
-    /// with 503. Default: [`WAITING_BYTES`].
+    /// with 503. Default: 64 MiB.
     #[must_use]
     pub fn waiting(mut self, bytes: usize) -> Self {
-        self.settings.waiting_bytes = bytes;
+        self.settings.limits.waiting_bytes = bytes;
         self
     }
 

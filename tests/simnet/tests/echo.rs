@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Limits, Service, Token, Turn};
+use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Limits, Service, Token, Turn, limits};
 use bolide_simnet::{Faults, Misfortune, Random, Simulation, Wire, for_each_seed};
 use bytes::Bytes;
 
@@ -121,13 +121,19 @@ fn talk(simulation: &mut Simulation<Echo>, seed: u64) -> Vec<(bolide_simnet::Cli
 /// Small blocks and passes, so that the rare paths are walked often.
 fn cramped(random: &mut Random) -> Limits {
     Limits {
-        block_bytes: random.within(64..=5000),
-        pass_bytes: random.within(100..=10_000),
-        pass_reads_count: random.within(1..=4) as u32,
-        pass_calls_count: random.within(1..=4) as u32,
-        accepts_per_turn_count: random.within(1..=3) as u32,
-        unsent_start_bytes: random.within(200..=20_000),
-        unsent_min_bytes: 100,
+        turns: limits::Turns {
+            block_bytes: random.within(64..=5000),
+            pass_bytes: random.within(100..=10_000),
+            pass_reads_count: random.within(1..=4) as u32,
+            pass_calls_count: random.within(1..=4) as u32,
+            accepts_per_turn_count: random.within(1..=3) as u32,
+            ..limits::Turns::DEFAULT
+        },
+        unsent: limits::Unsent {
+            unsent_start_bytes: random.within(200..=20_000),
+            unsent_min_bytes: 100,
+            ..limits::Unsent::DEFAULT
+        },
         ..Limits::default()
     }
 }
@@ -139,7 +145,10 @@ fn every_byte_comes_back_through_a_rough_network() {
         let faults = Faults::rough(&mut random);
         let limits = if seed % 2 == 0 { Limits::default() } else { cramped(&mut random) };
         // The slowest networks carry less than a reader has to take.
-        let limits = Limits { close_stall_bytes: 1, ..limits };
+        let limits = Limits {
+            closing: limits::Closing { close_stall_bytes: 1, ..limits.closing },
+            ..limits
+        };
         let mut simulation = Simulation::with(seed, faults, limits, |_| Echo::default());
         let talks = talk(&mut simulation, seed);
         simulation.run_until(LONG, |simulation| simulation.stats().closed() == 5);
@@ -291,7 +300,10 @@ fn descriptor_exhaustion_pauses_and_never_spins() {
 #[test]
 fn tcp_window_closed_stops_the_worker_from_reading() {
     let faults = Faults { buffer_bytes: 10_000, ..Faults::none() };
-    let limits = Limits { unsent_start_bytes: 5000, ..Limits::default() };
+    let limits = Limits {
+        unsent: limits::Unsent { unsent_start_bytes: 5000, ..limits::Unsent::DEFAULT },
+        ..Limits::default()
+    };
     let mut simulation = Simulation::with(1, faults, limits, |_| Echo::default());
     let bytes = Random::new(1).bytes(1_000_000);
     let sent = bytes.clone();
@@ -353,7 +365,7 @@ fn a_reader_of_single_bytes_does_not_keep_its_last_answer() {
             wire.wake_after(Duration::from_secs(10));
         }
     });
-    let stall = Limits::default().close_stall;
+    let stall = Limits::default().closing.close_stall;
     simulation.run_until(3 * stall, |simulation| simulation.was_closed(client));
     assert!(simulation.was_closed(client), "after {:?}", simulation.now());
     assert_eq!(simulation.service().closed, [CloseCause::Stalled]);

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_client::{
     Alpn, ClientOptions, ClientTls, Dial, Speaks, Trust, WallClock, platform_trust,
 };
-use bolide_connection::{Http1Limits, Http2Limits, Http3Limits, Limits};
+use bolide_connection::{
+    Http1Limits, Http2Limits, Http3Limits, Limits, Opening, http1_limits, http2_limits,
+    http3_limits,
+};
 use bolide_eventloop::Destination;
 use bolide_probe::plan::{RESPONSE_WINDOW_BYTES, ServerAddress};
 
@@ -76,50 +79,68 @@ impl Route {
 /// A server that is slow is measured, not given up; one that sends a lot is what we came for.
 fn limits(connecting: &Connecting) -> Limits {
     let h1 = Http1Limits {
-        idle_timeout: NEVER,
-        write_timeout: NEVER,
-        body_timeout: NEVER,
+        times: http1_limits::Times {
+            idle_timeout: NEVER,
+            write_timeout: NEVER,
+            body_timeout: NEVER,
+            ..http1_limits::Times::DEFAULT
+        },
         ..Http1Limits::default()
     };
     let mut h2 = Http2Limits {
-        glitches_burst_count: None,
-        small_data_burst_count: None,
-        stalled_stream: NEVER,
-        stalled_connection: NEVER,
-        head_time: connecting.timeout,
-        body_pause: NEVER,
-        call_pause: NEVER,
-        body_rate_bytes: 0,
-        idle_time: NEVER,
-        write_pause: NEVER,
-        acknowledgement_time: NEVER,
-        ping_after: NEVER,
+        budgets: http2_limits::Budgets {
+            glitches_burst_count: None,
+            small_data_burst_count: None,
+            ..http2_limits::Budgets::DEFAULT
+        },
+        times: http2_limits::Times {
+            stalled_stream: NEVER,
+            stalled_connection: NEVER,
+            head_time: connecting.timeout,
+            body_pause: NEVER,
+            call_pause: NEVER,
+            body_rate_bytes: 0,
+            idle_time: NEVER,
+            write_pause: NEVER,
+            acknowledgement_time: NEVER,
+            ping_after: NEVER,
+            ..http2_limits::Times::DEFAULT
+        },
         ..Http2Limits::default()
     };
     if let Some(bytes) = connecting.window_bytes {
-        (h2.stream_window_bytes, h2.stream_window_bytes_max) = (bytes, bytes);
-        (h2.connection_window_bytes, h2.connection_window_bytes_max) = (bytes, bytes);
+        (h2.windows.stream_window_bytes, h2.windows.stream_window_bytes_max) = (bytes, bytes);
+        (h2.windows.connection_window_bytes, h2.windows.connection_window_bytes_max) =
+            (bytes, bytes);
     }
     if let Some(bytes) = connecting.frame_bytes {
-        (h2.frame_bytes, h2.data_frame_bytes) = (bytes, bytes);
+        (h2.frames.frame_bytes, h2.frames.data_frame_bytes) = (bytes, bytes);
     }
     let h3 = Http3Limits {
         response_window_bytes: RESPONSE_WINDOW_BYTES,
-        glitches_burst_count: None,
-        small_data_burst_count: None,
-        stalled_stream: NEVER,
-        head_time: connecting.timeout,
-        body_pause: NEVER,
-        call_pause: NEVER,
-        idle_time: NEVER,
+        budgets: http3_limits::Budgets {
+            glitches_burst_count: None,
+            small_data_burst_count: None,
+            ..http3_limits::Budgets::DEFAULT
+        },
+        times: http3_limits::Times {
+            stalled_stream: NEVER,
+            head_time: connecting.timeout,
+            body_pause: NEVER,
+            call_pause: NEVER,
+            idle_time: NEVER,
+            ..http3_limits::Times::DEFAULT
+        },
         ..Http3Limits::default()
     };
     Limits {
-        handshake_timeout: connecting.timeout,
-        version_timeout: connecting.timeout,
         h1: Arc::new(h1),
         h2: Arc::new(h2),
         h3: Arc::new(h3),
+        opening: Opening {
+            handshake_timeout: connecting.timeout,
+            version_timeout: connecting.timeout,
+        },
     }
 }
 

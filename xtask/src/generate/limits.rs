@@ -1,4 +1,4 @@
-//! `docs/LIMITS.md`, from the doc comments of the constants in every `limits.rs`.
+//! `docs/LIMITS.md`, from the doc comments of the constants in every `limits.rs`, and of the fields that `limits!` declares.
 
 use std::fmt::Write as _;
 
@@ -6,16 +6,16 @@ use crate::tree::{SourceFile, Tree};
 
 const HEAD: &str = "# Limits\n\nEvery limit of Bolide: what it is for, and which attack it counters. \
     Each attack is a test by its name.\n\nThis page is written by `cargo xtask generate` from the \
-    constants in each `limits.rs`.\n";
+    declarations in each `limits.rs`.\n";
 
-/// One constant of a `limits.rs`.
+/// One limit of a `limits.rs`: a constant, or a field that `limits!` declares.
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
     /// The file.
     pub(crate) path: String,
-    /// The constant's line, from 1.
+    /// The line that declares it, from 1.
     pub(crate) line: usize,
-    /// The constant's name.
+    /// The constant's name; of a field, in capitals, behind what the struct's names begin with.
     pub(crate) name: String,
     /// Whether it is a time.
     pub(crate) is_duration: bool,
@@ -49,19 +49,32 @@ impl Limit {
     fn of(file: &SourceFile) -> Vec<Self> {
         let mut limits = Vec::new();
         let mut comment = String::new();
+        // What the names of fields begin with, within a struct of limits.
+        let mut fields: Option<String> = None;
         for (index, line) in file.text.lines().enumerate() {
-            if let Some(text) = line.strip_prefix("///") {
+            let inner = line.trim_start();
+            if let Some(text) = inner.strip_prefix("///") {
                 comment.push_str(text);
                 continue;
             }
-            if line.starts_with("#[") {
+            if inner.starts_with("#[") {
                 continue;
             }
-            if let Some((name, kind)) = constant(line) {
+            if let Some(head) = line.strip_prefix("    pub struct ") {
+                fields = Some(head.split('"').nth(1).unwrap_or_default().to_owned());
+            } else if line.starts_with("    }") || line.starts_with('}') {
+                fields = None;
+            }
+            let declared = match &fields {
+                Some(prefix) => field(line)
+                    .map(|(name, kind)| (format!("{prefix}{}", name.to_ascii_uppercase()), kind)),
+                None => constant(line).map(|(name, kind)| (name.to_owned(), kind)),
+            };
+            if let Some((name, kind)) = declared {
                 let mut limit = Self::described(&comment);
                 limit.path.clone_from(&file.path);
                 limit.line = index + 1;
-                limit.name = name.to_owned();
+                limit.name = name;
                 limit.is_duration = kind.trim_start().starts_with("Duration");
                 limits.push(limit);
             }
@@ -101,6 +114,11 @@ fn constant(line: &str) -> Option<(&str, &str)> {
     rest.strip_prefix("const ")?.split_once(':')
 }
 
+/// Name and type of the field that `limits!` declares on this line.
+fn field(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("        ")?.split_once(": ").filter(|(_, rest)| rest.contains(" = "))
+}
+
 /// The whole page.
 pub(super) fn page(tree: &Tree) -> String {
     let mut page = HEAD.to_owned();
@@ -132,12 +150,15 @@ mod tests {
         /// Reason: at least 8000, RFC 9112 §3. Answers: slow-head, long-line.\n\
         pub const LINE_BYTES: usize = 16 * 1024;\n\n\
         /// Nothing.\npub const IDLE: Duration = Duration::from_secs(60);\n\n\
-        /// A struct.\npub struct Limits {\n    /// [`IDLE`].\n    pub idle: Duration,\n}\n";
+        /// A struct.\npub struct Limits {\n    /// [`IDLE`].\n    pub idle: Duration,\n}\n\n\
+        limits! {\n    /// Times.\n    pub struct Times named \"LOG_\" {\n        /// How long. Default: 1 s. Unit: time.\n        \
+        /// Reason: short. Answers: none.\n        wait: Duration [from 0] = Duration::from_secs(1),\n    }\n    with {\n        \
+        /// Others.\n        others: Others = Others::DEFAULT,\n    }\n}\n";
 
     #[test]
     fn a_comment_is_taken_apart() {
         let limits = Limit::all(&Tree::of(&[("protocol/h1/src/limits.rs", TEXT)]));
-        assert_eq!(limits.len(), 2);
+        assert_eq!(limits.len(), 3);
         let line = &limits[0];
         assert_eq!((line.name.as_str(), line.line), ("LINE_BYTES", 5));
         assert_eq!(line.purpose, "The longest line");
@@ -145,6 +166,9 @@ mod tests {
         assert_eq!(line.reason, "at least 8000, RFC 9112 §3");
         assert_eq!(line.attacks().collect::<Vec<_>>(), ["slow-head", "long-line"]);
         assert!(limits[1].is_duration && limits[1].default.is_empty());
+        let field = &limits[2];
+        assert_eq!((field.name.as_str(), field.is_duration), ("LOG_WAIT", true));
+        assert_eq!((field.default.as_str(), field.reason.as_str()), ("1 s", "short"));
     }
 
     #[test]

@@ -206,7 +206,7 @@ fn tls_half_handshake() {
     let seen = server.turn(&[22, 3, 1, 2, 0, 1]);
     let [Output::Wait(Some(deadline))] = seen[..] else { panic!("{seen:?}") };
     assert_eq!(deadline.reason, DeadlineReason::Handshake);
-    assert_eq!(deadline.at, start() + server.limits.handshake_timeout);
+    assert_eq!(deadline.at, start() + server.limits.opening.handshake_timeout);
     server.now = deadline.at;
     let seen = server.turn(&[]);
     let [Output::Closed(reason)] = seen[..] else { panic!("{seen:?}") };
@@ -228,7 +228,7 @@ fn slow_head() {
     let mut server = Side::server(None);
     let seen = server.turn(b"PRI * HT");
     let [Output::Wait(Some(deadline))] = seen[..] else { panic!("{seen:?}") };
-    assert_eq!(deadline.at, start() + server.limits.version_timeout);
+    assert_eq!(deadline.at, start() + server.limits.opening.version_timeout);
     server.now = deadline.at;
     let seen = server.turn(&[]);
     let [Output::Closed(reason)] = seen[..] else { panic!("{seen:?}") };
@@ -333,5 +333,5 @@ fn over_tls_only_close_notify_ends_a_body_without_a_length() {
 #[test]
 fn interim_responses_have_one_limit_in_both_versions() {
     let limits = Limits::default();
-    assert_eq!(limits.h1.interim_count, limits.h2.interim_count);
+    assert_eq!(limits.h1.heads.interim_count, limits.h2.heads.interim_count);
 }

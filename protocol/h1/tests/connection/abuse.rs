@@ -1,9 +1,6 @@
 //! RFC 9112 §2.2, §3, §5, §7.1: each limit, by the name of the attack that it answers.
 
-use bolide_h1::{
-    CHUNK_EXTENSION_BYTES, EMPTY_LINES_COUNT, FIELDS_COUNT, HEAD_BYTES, INTERIM_COUNT, Limits,
-    REQUEST_LINE_BYTES, TRAILER_BYTES, TRAILERS_COUNT,
-};
+use bolide_h1::limits::{Bodies, Heads, Limits};
 use bolide_semantics::{End, Role};
 
 use crate::wire::{Wire, answer_all, serve};
@@ -25,9 +22,9 @@ fn long_request_line() {
         let path = "x".repeat(length as usize - "GET / HTTP/1.1\r\n".len());
         format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n")
     };
-    assert_eq!(status(&line(REQUEST_LINE_BYTES)), "200");
-    assert_eq!(status(&line(REQUEST_LINE_BYTES + 1)), "414");
-    assert_eq!(status(&"G".repeat(REQUEST_LINE_BYTES as usize)), "414");
+    assert_eq!(status(&line(Heads::DEFAULT.request_line_bytes)), "200");
+    assert_eq!(status(&line(Heads::DEFAULT.request_line_bytes + 1)), "414");
+    assert_eq!(status(&"G".repeat(Heads::DEFAULT.request_line_bytes as usize)), "414");
 }
 
 #[test]
@@ -36,9 +33,9 @@ fn large_head() {
         let value = "x".repeat(length as usize - "GET / HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n".len());
         format!("GET / HTTP/1.1\r\nHost: a\r\nX: {value}\r\n\r\n")
     };
-    assert_eq!(status(&head(HEAD_BYTES)), "200");
-    assert_eq!(status(&head(HEAD_BYTES + 1)), "431");
-    assert_eq!(status(&head(10 * HEAD_BYTES)), "431");
+    assert_eq!(status(&head(Heads::DEFAULT.head_bytes)), "200");
+    assert_eq!(status(&head(Heads::DEFAULT.head_bytes + 1)), "431");
+    assert_eq!(status(&head(10 * Heads::DEFAULT.head_bytes)), "431");
 }
 
 #[test]
@@ -47,8 +44,8 @@ fn many_fields() {
         let lines = "X: y\r\n".repeat(usize::from(count) - 1);
         format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
     };
-    assert_eq!(status(&head(FIELDS_COUNT)), "200");
-    assert_eq!(status(&head(FIELDS_COUNT + 1)), "431");
+    assert_eq!(status(&head(Heads::DEFAULT.fields_count)), "200");
+    assert_eq!(status(&head(Heads::DEFAULT.fields_count + 1)), "431");
 }
 
 #[test]
@@ -56,8 +53,8 @@ fn empty_lines() {
     let lines = |count: u8| {
         format!("{}GET / HTTP/1.1\r\nHost: a\r\n\r\n", "\r\n".repeat(usize::from(count)))
     };
-    assert_eq!(status(&lines(EMPTY_LINES_COUNT)), "200");
-    assert_eq!(status(&lines(EMPTY_LINES_COUNT + 1)), "400");
+    assert_eq!(status(&lines(Heads::DEFAULT.empty_lines_count)), "200");
+    assert_eq!(status(&lines(Heads::DEFAULT.empty_lines_count + 1)), "400");
 }
 
 #[test]
@@ -87,8 +84,8 @@ fn chunk_extensions() {
         let half = "x".repeat(length as usize / 2);
         chunked(&format!("1;{half}\r\nx\r\n1;{half}\r\nx\r\n0\r\n\r\n"))
     };
-    assert_eq!(status(&body(CHUNK_EXTENSION_BYTES)), "200");
-    assert_eq!(status(&body(CHUNK_EXTENSION_BYTES + 2)), "400");
+    assert_eq!(status(&body(Bodies::DEFAULT.chunk_extension_bytes)), "200");
+    assert_eq!(status(&body(Bodies::DEFAULT.chunk_extension_bytes + 2)), "400");
 }
 
 #[test]
@@ -97,15 +94,15 @@ fn large_trailers() {
         let value = "x".repeat(length as usize - "X: \r\n\r\n".len());
         chunked(&format!("0\r\nX: {value}\r\n\r\n"))
     };
-    assert_eq!(status(&body(TRAILER_BYTES)), "200");
-    assert_eq!(status(&body(TRAILER_BYTES + 1)), "400");
+    assert_eq!(status(&body(Bodies::DEFAULT.trailer_bytes)), "200");
+    assert_eq!(status(&body(Bodies::DEFAULT.trailer_bytes + 1)), "400");
 }
 
 #[test]
 fn many_trailers() {
     let body = |count: u16| chunked(&format!("0\r\n{}\r\n", "X: y\r\n".repeat(count.into())));
-    assert_eq!(status(&body(TRAILERS_COUNT)), "200");
-    assert_eq!(status(&body(TRAILERS_COUNT + 1)), "431");
+    assert_eq!(status(&body(Bodies::DEFAULT.trailers_count)), "200");
+    assert_eq!(status(&body(Bodies::DEFAULT.trailers_count + 1)), "431");
 }
 
 #[test]
@@ -113,10 +110,10 @@ fn interim_flood() {
     let mut wire = Wire::client();
     wire.request("GET", "/", &[], End::Yes).unwrap();
     wire.sent();
-    for _ in 0..INTERIM_COUNT {
+    for _ in 0..Heads::DEFAULT.interim_count {
         wire.listen(b"HTTP/1.1 103 Early Hints\r\n\r\n");
     }
-    assert_eq!(wire.logged().len(), usize::from(INTERIM_COUNT));
+    assert_eq!(wire.logged().len(), usize::from(Heads::DEFAULT.interim_count));
     wire.listen(b"HTTP/1.1 103 Early Hints\r\n\r\n");
     let expected = ["1 aborted: too many interim responses came", "closed bad-message"];
     assert_eq!(wire.logged(), expected);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bolide_h1::PIPELINED_COUNT;
+use bolide_h1::Limits;
 use bolide_semantics::{End, ExchangeEvent, ExchangeId};
 use proptest::prelude::*;
 
@@ -97,7 +97,7 @@ proptest! {
             let written = queued - wire.output.len();
             let begun = open.front().is_some_and(|(start, _)| *start < written);
             match step {
-                Step::Request if open.len() < usize::from(PIPELINED_COUNT) => {
+                Step::Request if open.len() < usize::from(Limits::default().pipelined_count) => {
                     let path = format!("/{}", "x".repeat(queued % 50));
                     wire.request("GET", &path, &[], End::Yes).unwrap();
                     let end = written + wire.output.len();

@@ -96,7 +96,7 @@ fn a_full_output_asks_for_patience() {
 #[test]
 fn fast_body() {
     let mut wire = Wire::server();
-    let limit = bolide_h1::UNCONSUMED_BYTES as usize;
+    let limit = bolide_h1::limits::Bodies::DEFAULT.unconsumed_bytes as usize;
     wire.listen(post(&format!("Content-Length: {}\r\n", 2 * limit), "").as_bytes());
     let mut given = 0;
     while wire.connection.wants_input() {
@@ -154,7 +154,7 @@ fn a_truncated_body_is_aborted() {
 
 #[test]
 fn unread_body() {
-    let limit = bolide_h1::DISCARD_BYTES as usize;
+    let limit = bolide_h1::limits::Bodies::DEFAULT.discard_bytes as usize;
     for (length, kept) in [(limit, true), (limit + 1, false)] {
         for status in [200, 404] {
             let mut wire = Wire::server();
@@ -176,7 +176,7 @@ fn unread_body() {
 
 #[test]
 fn unread_chunks() {
-    let limit = bolide_h1::DISCARD_BYTES as usize;
+    let limit = bolide_h1::limits::Bodies::DEFAULT.discard_bytes as usize;
     for (chunks, kept) in [(4, true), (5, false)] {
         let mut wire = Wire::server();
         wire.listen(post("Transfer-Encoding: chunked\r\n", "").as_bytes());
@@ -201,7 +201,7 @@ fn a_new_connection_owns_nothing() {
 
 #[test]
 fn each_body_has_its_own_room() {
-    let limit = bolide_h1::UNCONSUMED_BYTES as usize;
+    let limit = bolide_h1::limits::Bodies::DEFAULT.unconsumed_bytes as usize;
     let mut wire = Wire::server();
     for id in 1..3 {
         wire.listen(post(&format!("Content-Length: {limit}\r\n"), "").as_bytes());
@@ -214,7 +214,7 @@ fn each_body_has_its_own_room() {
 
 #[test]
 fn a_body_that_is_here_is_not_left_to_read() {
-    let length = bolide_h1::DISCARD_BYTES as usize + 10;
+    let length = bolide_h1::limits::Bodies::DEFAULT.discard_bytes as usize + 10;
     let mut wire = Wire::server();
     let request = post(&format!("Content-Length: {length}\r\n"), &"x".repeat(10));
     wire.input.start(b"");

@@ -1,6 +1,6 @@
 //! RFC 9112 §4, §6.3, §9: the client's side.
 
-use bolide_h1::PIPELINED_COUNT;
+use bolide_h1::Limits;
 use bolide_semantics::{End, ExchangeId, Misuse};
 
 use crate::wire::Wire;
@@ -194,13 +194,13 @@ fn unsolicited_bytes_end_the_connection() {
 #[test]
 fn pipelined_responses_match_their_requests() {
     let mut wire = Wire::client();
-    for number in 0..PIPELINED_COUNT {
+    for number in 0..Limits::default().pipelined_count {
         let method = if number % 2 == 0 { "GET" } else { "HEAD" };
         wire.request(method, "/", &[], End::Yes).unwrap();
     }
     assert_eq!(wire.request("GET", "/", &[], End::Yes), Err(Misuse::Refused));
     wire.sent();
-    for number in (1..=PIPELINED_COUNT).step_by(2) {
+    for number in (1..=Limits::default().pipelined_count).step_by(2) {
         wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
         wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n");
         let expected = [
@@ -354,7 +354,7 @@ fn a_switch_waits_for_the_end_of_the_request() {
 
 #[test]
 fn each_response_has_its_own_room() {
-    let limit = bolide_h1::UNCONSUMED_BYTES as usize;
+    let limit = bolide_h1::limits::Bodies::DEFAULT.unconsumed_bytes as usize;
     let mut wire = Wire::client();
     for _ in 0..2 {
         wire.request("GET", "/", &[], End::Yes).unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::{End, Misuse, Role};
 use http::Method;
 use proptest::prelude::*;
@@ -166,11 +166,17 @@ fn plan() -> impl Strategy<Value = Plan> {
 
 fn end(role: Role, plan: &Plan) -> End2End {
     let limits = Limits {
-        stream_window_bytes: plan.window,
-        stream_window_bytes_max: plan.window,
-        frame_bytes: plan.frame,
-        small_data_burst_count: Some(1_000_000),
-        glitches_burst_count: Some(1_000_000),
+        windows: limits::Windows {
+            stream_window_bytes: plan.window,
+            stream_window_bytes_max: plan.window,
+            ..limits::Windows::DEFAULT
+        },
+        frames: limits::Frames { frame_bytes: plan.frame, ..limits::Frames::DEFAULT },
+        budgets: limits::Budgets {
+            small_data_burst_count: Some(1_000_000),
+            glitches_burst_count: Some(1_000_000),
+            ..limits::Budgets::DEFAULT
+        },
         ..Limits::default()
     };
     let mut subject = Subject::new(role, limits);

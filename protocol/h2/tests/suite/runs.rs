@@ -1,6 +1,6 @@
 //! RFC 9113 §6.1, §6.9: frame after frame of one body that lie in the input together count as each of them would.
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::End;
 
 use crate::raw::{self, FLOW_CONTROL_ERROR, PROTOCOL_ERROR, RST_STREAM, WINDOW_UPDATE, data};
@@ -33,8 +33,11 @@ fn a_run_may_not_go_beyond_the_streams_window() {
 #[test]
 fn a_run_may_not_go_beyond_the_connections_window() {
     let limits = Limits {
-        stream_window_bytes: 1 << 20,
-        connection_window_bytes: 65_535,
+        windows: limits::Windows {
+            stream_window_bytes: 1 << 20,
+            connection_window_bytes: 65_535,
+            ..limits::Windows::DEFAULT
+        },
         ..Limits::default()
     };
     let mut server = Subject::server_with(limits, &[]);
@@ -93,7 +96,10 @@ fn other_streams_are_heard_between_frames_of_a_run() {
 
 #[test]
 fn an_abort_in_a_run_gives_the_connection_everything_back() {
-    let limits = Limits { connection_window_bytes: 65_535, ..Limits::default() };
+    let limits = Limits {
+        windows: limits::Windows { connection_window_bytes: 65_535, ..limits::Windows::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits, &[]);
     server.feed(&raw::post(1));
     server.arrive(&frames(3));
@@ -125,7 +131,7 @@ fn what_is_sure_to_come_is_what_the_length_and_the_windows_say() {
     let mut server = Subject::server();
     server.feed(&post_of("500000"));
     server.feed(&frames(2));
-    let window = u64::from(Limits::default().stream_window_bytes);
+    let window = u64::from(Limits::default().windows.stream_window_bytes);
     assert_eq!(server.connection.expects(), window - 32_768, "nothing was consumed");
 
     let mut server = Subject::server();

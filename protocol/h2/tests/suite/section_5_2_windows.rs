@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::{End, Misuse, Role};
 
 use crate::raw::{
@@ -109,7 +109,10 @@ fn a_frame_is_never_larger_than_the_peer_allows() {
 
 #[test]
 fn more_than_a_window_is_an_error() {
-    let limits = || Limits { connection_window_bytes: 100_000, ..Limits::default() };
+    let limits = || Limits {
+        windows: limits::Windows { connection_window_bytes: 100_000, ..limits::Windows::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits(), &[]);
     server.feed(&raw::post(1));
     for _ in 0..4 {
@@ -165,10 +168,16 @@ fn the_connections_window_comes_back_whatever_becomes_of_streams() {
     // Per round 16,384 octets are consumed, reset with the stream, discarded after our reset, or
     // padding: all of it has to come back, or the window of 65,535 is used up within four rounds.
     let limits = Limits {
-        connection_window_bytes: 65_535,
-        connection_window_bytes_max: 65_535,
-        own_resets_burst_count: Some(1000),
-        client_resets_burst_count: 1000,
+        windows: limits::Windows {
+            connection_window_bytes: 65_535,
+            connection_window_bytes_max: 65_535,
+            ..limits::Windows::DEFAULT
+        },
+        budgets: limits::Budgets {
+            own_resets_burst_count: Some(1000),
+            client_resets_burst_count: 1000,
+            ..limits::Budgets::DEFAULT
+        },
         ..Limits::default()
     };
     let mut server = Subject::server_with(limits, &[]);

@@ -1,6 +1,6 @@
 //! RFC 9113 §6.5: settings, and what they change while streams are open.
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::{End, Role};
 use http::Method;
 
@@ -60,7 +60,10 @@ fn an_initial_window_that_lets_one_overflow_is_an_error() {
 
 #[test]
 fn a_smaller_window_of_ours_holds_from_its_acknowledgement() {
-    let limits = Limits { stream_window_bytes: 1000, ..Limits::default() };
+    let limits = Limits {
+        windows: limits::Windows { stream_window_bytes: 1000, ..limits::Windows::DEFAULT },
+        ..Limits::default()
+    };
     let mut client = Subject::new(Role::Client, limits);
     client.feed(&settings(&[]));
     let id = client.ask(&Method::GET, End::Yes).unwrap();

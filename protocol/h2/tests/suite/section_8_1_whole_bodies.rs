@@ -1,6 +1,6 @@
 //! RFC 9113 §8.1: bodies that have arrived by the time their heads are reported.
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::{End, ExchangeId};
 
 use crate::raw::{self, PADDED, WINDOW_UPDATE, data, frame, get, post, window_update};
@@ -44,8 +44,16 @@ fn bodies_behind_their_heads_are_taken_and_not_reported_again() {
 
 #[test]
 fn a_taken_body_counts_against_the_window_until_it_is_consumed() {
-    let mut server =
-        Subject::server_with(Limits { connection_window_bytes: 65_535, ..Limits::default() }, &[]);
+    let mut server = Subject::server_with(
+        Limits {
+            windows: limits::Windows {
+                connection_window_bytes: 65_535,
+                ..limits::Windows::DEFAULT
+            },
+            ..Limits::default()
+        },
+        &[],
+    );
     for round in 0..10_u32 {
         let id = 1 + 2 * round;
         server.arrive(&[post(id), data(id, true, &[b'x'; 16_000])].concat());

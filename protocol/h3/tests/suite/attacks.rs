@@ -40,7 +40,7 @@ fn rapid_reset_by_either_frame_ends_the_connection() {
             }
             server.poll()
         });
-        assert_eq!(count, limits::CLIENT_RESETS_BURST_COUNT as usize);
+        assert_eq!(count, limits::Budgets::DEFAULT.client_resets_burst_count as usize);
         assert!(server.connection.held_bytes() < 40_000);
     }
 }
@@ -51,13 +51,13 @@ fn made_you_reset_ends_the_connection() {
     let count = ends_by(&mut server, "made-you-reset", 1000, |server, count| {
         server.feed_all(count as u64 * 4, &headers(&GET[..2]))
     });
-    assert_eq!(count, limits::OWN_RESETS_BURST_COUNT as usize);
+    assert_eq!(count, limits::Budgets::DEFAULT.own_resets_burst_count.unwrap() as usize);
 }
 
 #[test]
 fn more_requests_than_allowed_are_rejected() {
     let mut server = Subject::server();
-    for stream in 0..limits::CONCURRENT_STREAMS_COUNT {
+    for stream in 0..Limits::default().concurrent_streams_count {
         assert_eq!(server.feed(u64::from(stream) * 4, &headers(&POST)).len(), 1);
     }
     assert_eq!(server.feed(400, &headers(&POST)), []);
@@ -68,7 +68,7 @@ fn more_requests_than_allowed_are_rejected() {
 
 #[test]
 fn an_unknown_frame_flood_ends_the_connection_on_any_stream() {
-    let most = limits::GLITCHES_BURST_COUNT as usize + 10;
+    let most = limits::Budgets::DEFAULT.glitches_burst_count.unwrap() as usize + 10;
     let mut server = Subject::server();
     ends_by(&mut server, "glitches", most, |server, _| server.feed(2, &frame(0x21, b"")));
     let mut server = Subject::server();
@@ -85,7 +85,7 @@ fn a_priority_update_flood_ends_the_connection() {
     ends_by(
         &mut server,
         "glitches",
-        limits::GLITCHES_BURST_COUNT as usize + 10,
+        limits::Budgets::DEFAULT.glitches_burst_count.unwrap() as usize + 10,
         |server, count| {
             assert!(server.connection.held_bytes() < held + 4000);
             server.feed(2, &frame(0xf_0700, &[&varint(count as u64 * 4)[..], b"u=1"].concat()))
@@ -115,7 +115,7 @@ fn one_byte_data_ends_the_connection() {
     ends_by(
         &mut server,
         "small-data",
-        limits::SMALL_DATA_BURST_COUNT as usize + 10,
+        limits::Budgets::DEFAULT.small_data_burst_count.unwrap() as usize + 10,
         |server, _| {
             let seen = server.feed(0, &data(b"a"));
             server.consume(1, 1);
@@ -127,7 +127,11 @@ fn one_byte_data_ends_the_connection() {
 #[test]
 fn a_large_section_is_refused_by_its_header() {
     let mut server = Subject::server();
-    server.refuses(0, &[&[1][..], &varint(u64::from(limits::SECTION_BYTES) + 1)].concat(), 0x107);
+    server.refuses(
+        0,
+        &[&[1][..], &varint(u64::from(limits::Heads::DEFAULT.section_bytes) + 1)].concat(),
+        0x107,
+    );
     // One within the limit is charged while it comes.
     let mut server = Subject::server();
     server.feed(0, &[&[1][..], &varint(100_000)].concat());
@@ -166,7 +170,7 @@ fn an_interim_flood_ends_the_exchange() {
         }
         count += 1;
     };
-    assert_eq!(count, limits::INTERIM_COUNT);
+    assert_eq!(count, limits::Heads::DEFAULT.interim_count);
     assert!(matches!(last[..], [Seen::Aborted(1, reason)] if reason.name == "stream-error"));
     assert_eq!(client.quic.stopped, [(0, 0x107)]);
 }

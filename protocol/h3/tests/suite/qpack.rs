@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_h3::Limits;
+use bolide_h3::{Limits, limits};
 use bolide_semantics::{Content, End, ExchangeId, FieldRef, ResponseHead};
 use http::StatusCode;
 
@@ -102,7 +102,10 @@ fn instructions_that_are_wrong_end_the_connection() {
 
 #[test]
 fn a_list_above_the_limit_is_answered_and_one_far_above_is_the_end() {
-    let limits = Limits { header_list_bytes: 300, ..Limits::default() };
+    let limits = Limits {
+        heads: limits::Heads { header_list_bytes: 300, ..limits::Heads::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits.clone());
     let long = "v".repeat(200);
     let with = |count: usize| {

@@ -29,7 +29,7 @@ fn code(seen: &[Seen]) -> Option<u16> {
 fn a_large_message_is_refused_by_its_head() {
     let mut frame = masked(0x82, &[]);
     frame[1] = 0x80 | 127;
-    frame.splice(2..2, (limits::MESSAGE_BYTES + 1).to_be_bytes());
+    frame.splice(2..2, (Limits::DEFAULT.message_bytes + 1).to_be_bytes());
     assert_eq!(code(&serve(&frame).1), Some(1009));
     // In fragments, by their sum.
     let small = Limits { message_bytes: 10, ..Limits::default() };
@@ -54,7 +54,7 @@ fn a_fragment_flood_is_refused() {
 #[test]
 fn empty_fragments_are_refused() {
     let mut frames = masked(0x02, b"");
-    for _ in 1..limits::EMPTY_FRAGMENTS_COUNT {
+    for _ in 1..Limits::DEFAULT.empty_fragments_count {
         frames.extend(masked(0x00, b""));
     }
     assert_eq!(code(&serve(&frames).1), None);
@@ -73,7 +73,7 @@ fn bomb(length: usize) -> Vec<u8> {
 
 #[test]
 fn a_deflate_bomb_is_refused_before_it_is_large() {
-    let free = limits::INFLATE_FREE_BYTES as usize;
+    let free = Limits::DEFAULT.inflate_free_bytes as usize;
     assert!(matches!(&feed(&mut with(Limits::default()), [&bomb(free)[..]])[..], [
         Seen::Message(_, content)
     ] if content.len() == free));

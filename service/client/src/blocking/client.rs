@@ -178,20 +178,19 @@ fn tls_settings(trust: &Trust, settings: &ClientBuilder) -> Result<ClientTls, Cl
 }
 
 fn connection_limits(limits: &ClientLimits) -> Limits {
-    let base = Limits::default();
-    let mut h1 = (*base.h1).clone();
+    let mut own = Limits::default();
+    own.opening.handshake_timeout = limits.connect_timeout;
+    let h1 = Arc::make_mut(&mut own.h1);
     h1.pipelined_count = 1;
-    h1.idle_timeout = limits.idle_timeout;
-    h1.write_timeout = limits.pause_timeout;
-    let mut h2 = (*base.h2).clone();
-    h2.idle_time = limits.idle_timeout;
-    h2.stream_window_bytes_max = RESPONSE_WINDOW_BYTES;
-    h2.connection_window_bytes = CONNECTION_WINDOW_BYTES;
-    h2.connection_window_bytes_max = CONNECTION_WINDOW_BYTES;
-    let mut h3 = (*base.h3).clone();
-    h3.idle_time = limits.idle_timeout;
-    let (h1, h2, h3) = (h1.into(), h2.into(), h3.into());
-    Limits { handshake_timeout: limits.connect_timeout, h1, h2, h3, ..base }
+    h1.times.idle_timeout = limits.idle_timeout;
+    h1.times.write_timeout = limits.pause_timeout;
+    let h2 = Arc::make_mut(&mut own.h2);
+    h2.times.idle_time = limits.idle_timeout;
+    h2.windows.stream_window_bytes_max = RESPONSE_WINDOW_BYTES;
+    h2.windows.connection_window_bytes = CONNECTION_WINDOW_BYTES;
+    h2.windows.connection_window_bytes_max = CONNECTION_WINDOW_BYTES;
+    Arc::make_mut(&mut own.h3).times.idle_time = limits.idle_timeout;
+    own
 }
 
 /// What all handles of a client share.

@@ -166,8 +166,8 @@ impl ClientMeasurements {
 impl Archive {
     pub(super) fn new(directory: PathBuf) -> Self {
         let writer = Offload::new(OffloadLimits {
-            threads_max_count: 1,
-            queue_max_count: NDT7_ARCHIVE_QUEUE_COUNT,
+            offload_threads_count: 1,
+            offload_queue_count: NDT7_ARCHIVE_QUEUE_COUNT,
             ..OffloadLimits::default()
         });
         let rate = Rate { thousandths: u64::MAX, at: SystemTime::UNIX_EPOCH };

@@ -1,7 +1,7 @@
 //! Whose turn it is.
 
 use super::*;
-use crate::{HashKey, Upstream};
+use crate::{HashKey, Upstream, limits};
 
 fn backends(balance: Balance, weights: &[u32]) -> Backends {
     with(balance, weights, ProxyLimits::default())
@@ -80,12 +80,12 @@ fn who_fails_is_left_alone_for_longer_each_time() {
         assert_eq!(two[0].health.failed(&limits, now).is_some(), ejects, "failure {at}");
     }
     assert_eq!(counts(&mut two, 4), [0, 4]);
-    let later = now + limits.ejection_time;
+    let later = now + limits.choice.ejection_time;
     assert!(!two[0].health.is_left_alone(later));
-    let twice = Some(limits.ejection_time * 2);
+    let twice = Some(limits.choice.ejection_time * 2);
     assert_eq!(two[0].health.failed(&limits, later), twice, "one more failure is enough");
-    assert!(two[0].health.is_left_alone(later + limits.ejection_time));
-    assert!(!two[0].health.is_left_alone(later + limits.ejection_time * 2));
+    assert!(two[0].health.is_left_alone(later + limits.choice.ejection_time));
+    assert!(!two[0].health.is_left_alone(later + limits.choice.ejection_time * 2));
     for _ in 0..3 {
         two[1].health.failed(&limits, later);
     }
@@ -184,7 +184,10 @@ fn a_chosen_hash_that_many_requests_have_fills_no_upstream_beyond_its_share() {
 #[test]
 fn an_upstream_that_is_back_gets_its_share_slowly() {
     let slow_start = Duration::from_secs(10);
-    let limits = ProxyLimits { slow_start, ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        choice: limits::Choice { slow_start, ..limits::Choice::DEFAULT },
+        ..ProxyLimits::default()
+    };
     let count = |two: &mut Backends, now| {
         (0..1000).filter(|_| two.pick(Leaning::default(), None, now) == Some(1)).count()
     };
@@ -193,7 +196,7 @@ fn an_upstream_that_is_back_gets_its_share_slowly() {
         let now = Instant::now();
         assert!(count(&mut two, now).abs_diff(500) < 80, "{balance:?}: nothing has happened");
         (0..3).for_each(|_| _ = two[1].health.failed(&limits, now));
-        let back = now + limits.ejection_time;
+        let back = now + limits.choice.ejection_time;
         assert_eq!(count(&mut two, back), 0, "{balance:?}");
         let early = count(&mut two, back + slow_start / 5);
         assert!((40..200).contains(&early), "{balance:?}: {early}");

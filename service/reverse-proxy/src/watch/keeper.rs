@@ -56,7 +56,7 @@ impl Keeper {
 }
 
 fn keep_time(mut errands: Vec<Errand>, stop: &(Mutex<bool>, Condvar)) {
-    let limits = OffloadLimits { threads_max_count: THREADS_COUNT, ..OffloadLimits::default() };
+    let limits = OffloadLimits { offload_threads_count: THREADS_COUNT, ..OffloadLimits::default() };
     let offload = Offload::new(limits);
     loop {
         let now = Instant::now();
@@ -91,7 +91,7 @@ fn errands(list: &Arc<[Watched]>, orders: &Orders) -> Vec<Errand> {
         errands.push(Errand { due, period, busy: Arc::default(), act });
     };
     if let Some(check) = &orders.check {
-        let interval = check.interval;
+        let interval = check.limits.health_interval;
         match prober(check, orders) {
             Ok(client) => {
                 for at in 0..list.len() {

@@ -21,7 +21,7 @@ const SERVING: u8 = 1;
 /// The client that makes the checks.
 pub(super) fn prober(check: &HealthCheck, orders: &Orders) -> Result<Client, ClientError> {
     let limits = ClientLimits {
-        connect_timeout: check.timeout,
+        connect_timeout: check.limits.health_timeout,
         collected_bytes: ANSWER_BYTES,
         retries_count: 0,
         ..ClientLimits::default()
@@ -51,7 +51,7 @@ pub(super) fn probe(client: &Client, watched: &Watched, check: &HealthCheck) -> 
     };
     let url = format!("{scheme}://{}{}", upstream.authority, check.kind.path());
     let send = |request: Request| {
-        let request = request.via(watched.destinations()).timeout(check.timeout);
+        let request = request.via(watched.destinations()).timeout(check.limits.health_timeout);
         request.send().map_err(|error| error.to_string())
     };
     let wrong = |what: String| format!("{url}: {what}");

@@ -3,7 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream};
+use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream, limits};
 use bolide_server::{Router, Server};
 
 use crate::scene::{Behind, Proxy, Talk, settings};
@@ -175,8 +175,14 @@ fn a_certificate_that_is_not_trusted() {
 #[test]
 fn silent_upstream() {
     let short = Duration::from_millis(150);
-    let limits =
-        ProxyLimits { first_byte_timeout: short, connect_timeout: short, ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        times: limits::Times {
+            first_byte_timeout: short,
+            connect_timeout: short,
+            ..limits::Times::DEFAULT
+        },
+        ..ProxyLimits::default()
+    };
     let behind = Behind::new(|talk, _| drop(talk.rest()));
     let proxy = Proxy::limited(&[&behind.url()], limits.clone());
     assert_failed(&proxy.get(), "504", "http_response_timeout");
@@ -189,8 +195,13 @@ fn silent_upstream() {
 
 #[test]
 fn stalled_upstream() {
-    let limits =
-        ProxyLimits { pause_timeout: Duration::from_millis(150), ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        times: limits::Times {
+            pause_timeout: Duration::from_millis(150),
+            ..limits::Times::DEFAULT
+        },
+        ..ProxyLimits::default()
+    };
     let behind = Behind::new(|talk, _| {
         talk.head();
         talk.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf");

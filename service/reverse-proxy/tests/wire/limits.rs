@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use bolide_reverse_proxy::ProxyLimits;
+use bolide_reverse_proxy::{ProxyLimits, limits};
 
 use crate::scene::{Behind, Proxy};
 
@@ -21,7 +21,7 @@ fn a_waiting_flood_is_turned_away_and_waits_no_longer_than_allowed() {
     let limits = ProxyLimits {
         connections_count: 1,
         waiting_count: 1,
-        wait_timeout: Duration::from_millis(200),
+        times: limits::Times { wait_timeout: Duration::from_millis(200), ..limits::Times::DEFAULT },
         ..ProxyLimits::default()
     };
     let proxy = Proxy::limited(&[&behind.url()], limits);
@@ -127,7 +127,10 @@ fn a_connection_that_carries_nothing_ends_in_time() {
         ended.send(answered.elapsed()).expect("the test waits");
     });
     let idle_timeout = Duration::from_millis(150);
-    let limits = ProxyLimits { idle_timeout, ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        times: limits::Times { idle_timeout, ..limits::Times::DEFAULT },
+        ..ProxyLimits::default()
+    };
     let proxy = Proxy::limited(&[&behind.url()], limits);
     assert!(proxy.get().starts_with("HTTP/1.1 204"));
     let took = ends.recv_timeout(Duration::from_secs(20)).expect("it ends");
@@ -157,7 +160,11 @@ fn a_connection_that_takes_too_long_to_make_is_given_up() {
     let (address, taken, _listener) = full();
     assert!(taken.len() < 10, "it takes connections");
     let connect_timeout = Duration::from_millis(200);
-    let limits = ProxyLimits { connect_timeout, retries_count: 0, ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        retries_count: 0,
+        times: limits::Times { connect_timeout, ..limits::Times::DEFAULT },
+        ..ProxyLimits::default()
+    };
     let proxy = Proxy::limited(&[&format!("http://{address}")], limits);
     let begun = Instant::now();
     let answer = proxy.get();
@@ -192,7 +199,7 @@ fn a_retry_storm_is_stopped_by_the_budget() {
     let behind = Behind::new(|talk, _| drop(talk.head()));
     let limits = ProxyLimits {
         retry_budget_percent: 10,
-        failures_count: u32::MAX,
+        choice: limits::Choice { failures_count: u32::MAX, ..limits::Choice::DEFAULT },
         ..ProxyLimits::default()
     };
     let proxy = Proxy::limited(&[&behind.url()], limits);

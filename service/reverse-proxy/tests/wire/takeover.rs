@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
-use bolide_reverse_proxy::{HealthCheck, ProxyLimits, ProxySettings};
+use bolide_reverse_proxy::{HealthCheck, ProxyLimits, ProxySettings, limits};
 
 use crate::scene::{Behind, Proxy, settings};
 use crate::watch::{SHORT, named, until};
@@ -65,8 +65,14 @@ fn checks_of_a_proxy_that_was_replaced_end() {
 
 #[test]
 fn who_was_left_alone_after_failures_stays_so() {
-    let limits =
-        || ProxyLimits { failures_count: 1, ejection_time: LONG, ..ProxyLimits::default() };
+    let limits = || ProxyLimits {
+        choice: limits::Choice {
+            failures_count: 1,
+            ejection_time: LONG,
+            ..limits::Choice::DEFAULT
+        },
+        ..ProxyLimits::default()
+    };
     let dying = Behind::new(|talk, _| drop(talk.head()));
     let well = named("b", &Arc::new(AtomicBool::new(true)));
     let both = || settings(&[&dying.url(), &well.url()]).limits(limits());
@@ -92,7 +98,10 @@ fn idle_connections_of_a_proxy_that_was_replaced_end_at_once() {
         // The test may be over.
         let _ = ended.send(number);
     });
-    let limits = || ProxyLimits { idle_timeout: LONG, ..ProxyLimits::default() };
+    let limits = || ProxyLimits {
+        times: limits::Times { idle_timeout: LONG, ..limits::Times::DEFAULT },
+        ..ProxyLimits::default()
+    };
     let mut proxy = Proxy::limited(&[&behind.url()], limits());
     assert!(proxy.get().starts_with("HTTP/1.1 204"));
     proxy.replace(settings(&[&behind.url()]).limits(limits()));
@@ -147,7 +156,11 @@ fn named_proxy(addresses: Vec<SocketAddr>, limits: ProxyLimits) -> Proxy {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let port = addresses[0].port();
-    let limits = ProxyLimits { resolve_period: SHORT, retries_count: 0, ..limits };
+    let limits = ProxyLimits {
+        retries_count: 0,
+        times: limits::Times { resolve_period: SHORT, ..limits.times },
+        ..limits
+    };
     let settings = settings(&[&format!("http://localhost:{port}")]).limits(limits);
     let proxy = Proxy::with(settings.resolver(move |_, _| {
         count.fetch_add(1, Ordering::SeqCst);

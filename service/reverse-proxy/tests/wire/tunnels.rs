@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy};
+use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, limits};
 use bolide_server::{ProxyProtocol, Router, Server};
 
 use crate::scene::{Behind, Proxy, Talk, settings};
@@ -107,8 +107,13 @@ fn an_upgrade_may_be_declined() {
 #[test]
 fn an_idle_tunnel_ends() {
     let behind = Behind::new(switching);
-    let limits =
-        ProxyLimits { tunnel_timeout: Duration::from_millis(150), ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        times: limits::Times {
+            tunnel_timeout: Duration::from_millis(150),
+            ..limits::Times::DEFAULT
+        },
+        ..ProxyLimits::default()
+    };
     let proxy = Proxy::limited(&[&behind.url()], limits);
     let mut talk = switch(&proxy);
     assert_eq!(talk.rest(), "");

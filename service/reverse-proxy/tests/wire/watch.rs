@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use bolide_reverse_proxy::{HealthCheck, ProxyLimits, ProxySettings, Upstream, UpstreamStats};
+use bolide_reverse_proxy::{
+    HealthCheck, ProxyLimits, ProxySettings, Upstream, UpstreamStats, limits,
+};
 
 use crate::scene::{Behind, Proxy, settings};
 
@@ -121,7 +123,10 @@ fn requests_follow_a_name_to_its_new_address_and_what_runs_goes_on() {
     let address = Arc::new(Mutex::new(old.address));
     let (asked, known) = (Arc::new(Mutex::new(Vec::new())), Arc::clone(&address));
     let names = Arc::clone(&asked);
-    let limits = ProxyLimits { resolve_period: SHORT, ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        times: limits::Times { resolve_period: SHORT, ..limits::Times::DEFAULT },
+        ..ProxyLimits::default()
+    };
     let upstream = Upstream::parse(&format!("http://localhost:{}", old.address.port()));
     let settings = ProxySettings::new(vec![upstream.expect("localhost has an address")])
         .expect("settings")
@@ -162,7 +167,10 @@ fn a_name_that_has_no_address_any_more_keeps_the_one_it_had() {
     let address = behind.address;
     let calls = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&calls);
-    let limits = ProxyLimits { resolve_period: SHORT, ..ProxyLimits::default() };
+    let limits = ProxyLimits {
+        times: limits::Times { resolve_period: SHORT, ..limits::Times::DEFAULT },
+        ..ProxyLimits::default()
+    };
     let settings = ProxySettings::new(vec![upstream.expect("localhost has an address")])
         .expect("settings")
         .limits(limits)

@@ -13,7 +13,7 @@ use super::calendar::CalendarTime;
 use super::format::{LogFormat, begin, micros};
 use super::stages::Split;
 use super::template::fill;
-use crate::limits::{LOG_BLOCK_BYTES, LogLimits};
+use crate::limits::LogLimits;
 
 /// What a line takes beyond its text, in bytes: about as much as its beginning is long, and no less than what keeps it.
 const LINE_BYTES: usize = 64;
@@ -208,7 +208,7 @@ impl LogBatch {
     pub(super) fn give_back(mut self) {
         self.clear();
         // One that a long line has made larger is not kept.
-        if self.text.capacity() <= 4 * LOG_BLOCK_BYTES {
+        if self.text.capacity() <= 4 * LogLimits::DEFAULT.block_bytes {
             let home = self.home.clone();
             // The worker may have ended, or have enough.
             let _ = home.try_send(self);

@@ -262,6 +262,6 @@ fn a_thousand_uploads_that_stall_hold_one_stream_window_each() {
         simulation.connect(upload(MIB, None));
     }
     simulation.run_for(Duration::from_secs(5));
-    let window = Limits::default().connection.h2.stream_window_bytes as usize;
+    let window = Limits::default().connection.h2.windows.stream_window_bytes as usize;
     assert_eq!(received.borrow().0, UPLOADS * window);
 }

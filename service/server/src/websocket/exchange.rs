@@ -1,6 +1,6 @@
 //! A WebSocket connection as an exchange: bytes in, bytes out, timers.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bolide_buffers::PieceQueue;
 use bolide_semantics::{AbortReason, End};
@@ -8,6 +8,7 @@ use bolide_websocket::{Close, CloseCode, Codec, Event};
 use bytes::Bytes;
 
 use super::{Options, Owner, Socket};
+use crate::limits::PeerLimits;
 use crate::{Exchange, Io, Response};
 
 /// A WebSocket connection that was accepted.
@@ -34,8 +35,7 @@ pub(super) struct Core {
     input_ended: bool,
     /// What the connection did not take.
     refused: Option<Bytes>,
-    pub(super) output_bytes_max: usize,
-    times: Times,
+    pub(super) limits: PeerLimits,
     /// When the peer was heard last.
     heard: Instant,
     /// A ping of ours waits for its pong.
@@ -48,14 +48,6 @@ pub(super) struct Core {
     message_by: Option<Instant>,
 }
 
-/// What the peer is given time for.
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    ping_interval: Duration,
-    close_timeout: Duration,
-    message_timeout: Duration,
-}
-
 impl Core {
     pub(super) fn new(
         codec: Codec,
@@ -63,7 +55,7 @@ impl Core {
         protocol: Option<String>,
         now: Instant,
     ) -> Self {
-        let pings = !options.ping_interval.is_zero();
+        let pings = !options.peer.ping_interval.is_zero();
         Self {
             codec,
             protocol,
@@ -72,15 +64,10 @@ impl Core {
             input: PieceQueue::new(),
             input_ended: false,
             refused: None,
-            output_bytes_max: options.output_bytes_max,
-            times: Times {
-                ping_interval: options.ping_interval,
-                close_timeout: options.close_timeout,
-                message_timeout: options.message_timeout,
-            },
+            limits: options.peer,
             heard: now,
             pinged: false,
-            ping_at: pings.then(|| now + options.ping_interval),
+            ping_at: pings.then(|| now + options.peer.ping_interval),
             close_by: None,
             message_by: None,
         }
@@ -91,7 +78,7 @@ impl Core {
     }
 
     fn can_receive(&self) -> bool {
-        let room = self.unsent_bytes() <= self.output_bytes_max;
+        let room = self.unsent_bytes() <= self.limits.output_bytes;
         !self.input.is_empty() && (room || self.codec.is_over()) && !self.paused
     }
 
@@ -129,7 +116,7 @@ impl Core {
             return false;
         }
         let reads = !self.paused && self.input.is_empty();
-        let silent = reads && self.heard + self.times.ping_interval <= now;
+        let silent = reads && self.heard + self.limits.ping_interval <= now;
         if silent && self.pinged {
             return true;
         }
@@ -137,7 +124,7 @@ impl Core {
             self.pinged = self.codec.send_ping(Bytes::new()).is_ok();
         }
         let from = if silent || !reads { now } else { self.heard };
-        self.ping_at = Some(from + self.times.ping_interval);
+        self.ping_at = Some(from + self.limits.ping_interval);
         false
     }
 
@@ -157,9 +144,9 @@ impl Core {
     /// Sets the timers for what is waited for next.
     fn set_timers(&mut self, io: &mut Io<'_>) {
         if self.codec.is_closing() && self.close_by.is_none() {
-            self.close_by = Some(io.now() + self.times.close_timeout);
+            self.close_by = Some(io.now() + self.limits.close_timeout);
         }
-        let timeout = self.times.message_timeout;
+        let timeout = self.limits.message_timeout;
         if !self.codec.is_receiving() || self.codec.is_closing() || timeout.is_zero() {
             self.message_by = None;
         } else if self.message_by.is_none() {

@@ -5,37 +5,16 @@ use std::time::Duration;
 
 use bolide_websocket::{DeflatePolicy, Limits};
 
-use crate::limits::{
-    WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_MESSAGE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
-    WEBSOCKET_PING_INTERVAL,
-};
+use crate::limits::PeerLimits;
 
 /// How a WebSocket connection is accepted and kept.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     pub(super) protocols: Vec<Cow<'static, str>>,
     pub(super) protocol_required: bool,
     pub(super) deflate: Option<DeflatePolicy>,
     pub(super) limits: Limits,
-    pub(super) ping_interval: Duration,
-    pub(super) close_timeout: Duration,
-    pub(super) message_timeout: Duration,
-    pub(super) output_bytes_max: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            protocols: Vec::new(),
-            protocol_required: false,
-            deflate: None,
-            limits: Limits::default(),
-            ping_interval: WEBSOCKET_PING_INTERVAL,
-            close_timeout: WEBSOCKET_CLOSE_TIMEOUT,
-            message_timeout: WEBSOCKET_MESSAGE_TIMEOUT,
-            output_bytes_max: WEBSOCKET_OUTPUT_BYTES,
-        }
-    }
+    pub(super) peer: PeerLimits,
 }
 
 impl Options {
@@ -75,33 +54,33 @@ impl Options {
     }
 
     /// The same with pings to a peer that was silent for so long; one that is silent for as long again is
-    /// given up. [`Duration::ZERO`] turns it off. Default: [`WEBSOCKET_PING_INTERVAL`].
+    /// given up. [`Duration::ZERO`] turns it off. Default: 30 s.
     #[must_use]
     pub fn ping_interval(mut self, interval: Duration) -> Self {
-        self.ping_interval = interval;
+        self.peer.ping_interval = interval;
         self
     }
 
-    /// The same with so much patience for the peer's close frame. Default: [`WEBSOCKET_CLOSE_TIMEOUT`].
+    /// The same with so much patience for the peer's close frame. Default: 5 s.
     #[must_use]
     pub fn close_timeout(mut self, timeout: Duration) -> Self {
-        self.close_timeout = timeout;
+        self.peer.close_timeout = timeout;
         self
     }
 
     /// The same, but a message may take only so long from its first frame to its last. [`Duration::ZERO`] turns it
-    /// off. Default: [`WEBSOCKET_MESSAGE_TIMEOUT`].
+    /// off. Default: 5 min.
     #[must_use]
     pub fn message_timeout(mut self, timeout: Duration) -> Self {
-        self.message_timeout = timeout;
+        self.peer.message_timeout = timeout;
         self
     }
 
     /// The same, but nothing more is received while more than so many bytes wait to be sent. Default:
-    /// [`WEBSOCKET_OUTPUT_BYTES`].
+    /// 256 KiB.
     #[must_use]
     pub fn output_bytes_max(mut self, bytes: usize) -> Self {
-        self.output_bytes_max = bytes;
+        self.peer.output_bytes = bytes;
         self
     }
 }

@@ -118,12 +118,12 @@ impl Socket<'_, '_> {
     /// [the options](super::Options::output_bytes_max) at first.
     #[must_use]
     pub fn output_bytes_max(&self) -> usize {
-        self.core.output_bytes_max
+        self.core.limits.output_bytes
     }
 
     /// Changes that for this connection.
     pub fn set_output_bytes_max(&mut self, bytes: usize) {
-        self.core.output_bytes_max = bytes;
+        self.core.limits.output_bytes = bytes;
     }
 
     /// Whether the connection takes more now.

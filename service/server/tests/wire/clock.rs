@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_server::{
     AccessLog, ConnectionLimits, Http1Limits, Limits, LogFormat, LogTarget, Router, Server,
+    http1_limits,
 };
 
 use crate::raw_client::Served;
@@ -22,7 +23,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[test]
 fn no_deadline_follows_a_clock_that_jumps() {
-    let h1 = Http1Limits { head_timeout: HEAD_TIMEOUT, ..Http1Limits::default() };
+    let h1 = Http1Limits {
+        times: http1_limits::Times { head_timeout: HEAD_TIMEOUT, ..http1_limits::Times::DEFAULT },
+        ..Http1Limits::default()
+    };
     let connection = ConnectionLimits { h1: Arc::new(h1), ..ConnectionLimits::default() };
     let limits = Limits { connection, ..Limits::default() };
     let folder = tempfile::tempdir().expect("a folder");

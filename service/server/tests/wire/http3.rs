@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, ReceiveBuffer, SendQueue};
 use bolide_connection::{
     Arrival, ClientOptions, ClientTls, Connection, HandshakeRules, Identity, Limits, Membership,
-    QuicEndpoint, ServerOptions, Trust, WallClock,
+    QuicEndpoint, ServerOptions, Trust, WallClock, http3_limits,
 };
 use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Output, RequestHead};
 use bolide_server::{
@@ -445,7 +445,10 @@ fn a_connection_without_room_becomes_nobody_elses() {
 fn a_client_that_goes_silent_holds_nothing_for_long() {
     let mut connection = Limits::default();
     let h3 = bolide_connection::Http3Limits {
-        idle_time: Duration::from_millis(200),
+        times: http3_limits::Times {
+            idle_time: Duration::from_millis(200),
+            ..http3_limits::Times::DEFAULT
+        },
         ..bolide_connection::Http3Limits::default()
     };
     connection.h3 = std::sync::Arc::new(h3);

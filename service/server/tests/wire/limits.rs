@@ -9,6 +9,7 @@ use crate::raw_client::Served;
 use bolide_server::{
     AbortReason, Bytes, End, Exchange, Http1Limits, Http2Limits, Io, Limits, LoopLimits, Method,
     Metrics, Reply, Request, Response, Router, Server, StatusCode, body_limit, collect,
+    http1_limits, http2_limits,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -86,13 +87,21 @@ fn heads() {
 fn slow_head_and_slow_body() {
     let mut limits = Limits::default();
     limits.connection.h1 = Arc::new(Http1Limits {
-        head_timeout: Duration::from_millis(100),
-        body_timeout: Duration::from_millis(100),
-        idle_timeout: Duration::from_millis(300),
+        times: http1_limits::Times {
+            head_timeout: Duration::from_millis(100),
+            body_timeout: Duration::from_millis(100),
+            idle_timeout: Duration::from_millis(300),
+            ..http1_limits::Times::DEFAULT
+        },
         ..Http1Limits::default()
     });
-    limits.connection.h2 =
-        Arc::new(Http2Limits { head_time: Duration::from_millis(100), ..Http2Limits::default() });
+    limits.connection.h2 = Arc::new(Http2Limits {
+        times: http2_limits::Times {
+            head_time: Duration::from_millis(100),
+            ..http2_limits::Times::DEFAULT
+        },
+        ..Http2Limits::default()
+    });
     let served = Served::with(Server::new().limits(limits), routes);
     assert_eq!(status(&served, "GET /ping HTTP/1.1\r\nho"), "408");
     let body = "POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc";

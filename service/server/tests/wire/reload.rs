@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bolide_server::{
     Handler, Http1Limits, Limits, Reply, Request, Responder, Response, Router, StatusCode, collect,
+    http1_limits,
 };
 
 use crate::raw_client::Served;
@@ -159,7 +160,10 @@ fn other_limits_count_for_what_comes_later() {
     before.send(with_head(1000).as_bytes());
     assert_eq!(before.answer().body, b"20");
     let mut limits = Limits { body_bytes_max: 30, ..Limits::default() };
-    limits.connection.h1 = Arc::new(Http1Limits { head_bytes: 500, ..Http1Limits::default() });
+    limits.connection.h1 = Arc::new(Http1Limits {
+        heads: http1_limits::Heads { head_bytes: 500, ..http1_limits::Heads::DEFAULT },
+        ..Http1Limits::default()
+    });
     served.set_limits(limits.clone());
     before.send(with_head(1000).as_bytes());
     assert_eq!(before.answer().body, b"20", "an open connection keeps the limits of connections");

@@ -242,7 +242,7 @@ fn what_the_kernel_sends_is_counted_and_finished_before_the_end() {
     assert!(counted.bytes_sent > content.len() as u64, "{counted:?}");
     assert_eq!(counted.closed_drained, 0);
     // One piece is a pass's worth at most: others have their turn in between.
-    let pieces = content.len() / LoopLimits::default().pass_bytes;
+    let pieces = content.len() / LoopLimits::default().turns.pass_bytes;
     assert!(counted.turns >= pieces as u64, "{counted:?}");
 }
 
@@ -253,8 +253,8 @@ fn a_client_that_takes_nothing_of_a_file_is_given_up() {
     let files = StaticFiles::new(folder.path()).unwrap();
     let mut limits = Limits::default();
     // The second is for the last bytes, once the first is over.
-    Arc::make_mut(&mut limits.connection.h1).write_timeout = Duration::from_millis(200);
-    limits.event_loop.close_stall = Duration::from_millis(200);
+    Arc::make_mut(&mut limits.connection.h1).times.write_timeout = Duration::from_millis(200);
+    limits.event_loop.closing.close_stall = Duration::from_millis(200);
     let site = Site::serving_within(folder, files, limits);
     let mut client: Client = site.connect();
     client.send("GET", "/large", &[]);

@@ -147,7 +147,8 @@ fn those_who_ask_for_the_same_wait_together() {
 
 #[test]
 fn a_flood_for_a_slow_disk_is_turned_away() {
-    let limits = OffloadLimits { threads_max_count: 1, queue_max_count: 2, ..Default::default() };
+    let limits =
+        OffloadLimits { offload_threads_count: 1, offload_queue_count: 2, ..Default::default() };
     let (site, gate) = site(|site| site.offload(Offload::new(limits)));
     let mut running = asking(&site, "/open/0");
     gate.wait_for(1);

@@ -6,7 +6,7 @@ use bolide::client::Trust;
 use bolide_acme::{AcmeLimits, Challenge, Settings};
 
 use super::document::{Place, Section};
-use super::limit_tables::ACME;
+use super::limit_tables;
 use super::listen::Listen;
 use super::upstream::choice;
 
@@ -42,7 +42,7 @@ pub(super) fn read(root: &mut Section<'_>) -> Result<Option<(Settings, Place)>, 
         Some((path, at)) => Some(trust(&section.path(&path)).map_err(|what| at.mistake(what))?),
     };
     let mut limits = AcmeLimits::default();
-    ACME.read(&mut section, &mut limits)?;
+    limit_tables::read(&mut section, &mut limits)?;
     let storage = storage.map(|path| section.path(&path));
     section.finish()?;
     let missing = |what: &str| Err(place.mistake(format!("[acme] needs {what}")));

@@ -24,7 +24,6 @@ mod upstream;
 mod value;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bolide::server::{Congestion, CongestionControl, Ingress, Limits, RouteError};
@@ -34,9 +33,7 @@ use bolide_site::Rules;
 use crate::observe;
 use crate::routes::{Answer, Route, Routes};
 use document::{Document, Section};
-use limit_tables::{
-    CONNECTION, HTTP1, HTTP2, HTTP3, LOOP, SERVER, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
-};
+use limit_tables::WebSocketLimits;
 use upstream::{Upstreams, choice};
 use value::Setting;
 
@@ -146,37 +143,55 @@ fn workers(root: &mut Section<'_>) -> Result<Option<u16>, String> {
     }
 }
 
-/// `[limits]`, `[limits.http1]`, `[limits.http2]`, `[limits.http3]`, `[limits.websocket]`.
+/// `[limits]` and its tables.
 fn limits(root: &mut Section<'_>) -> Result<(Limits, WebSocketLimits), String> {
     let (mut limits, mut websocket) = (Limits::default(), WebSocketLimits::default());
     let mut section = root.table("limits")?;
-    SERVER.read(&mut section, &mut limits)?;
-    CONNECTION.read(&mut section, &mut limits.connection)?;
-    LOOP.read(&mut section, &mut limits.event_loop)?;
-    let mut http1 = section.table("http1")?;
-    HTTP1.read(&mut http1, Arc::make_mut(&mut limits.connection.h1))?;
-    http1.finish()?;
-    let mut http2 = section.table("http2")?;
-    HTTP2.read(&mut http2, Arc::make_mut(&mut limits.connection.h2))?;
-    http2.finish()?;
-    let mut http3 = section.table("http3")?;
-    HTTP3.read(&mut http3, Arc::make_mut(&mut limits.connection.h3))?;
-    http3.finish()?;
-    let mut of_websocket = section.table("websocket")?;
-    WEBSOCKET.read(&mut of_websocket, &mut websocket.messages)?;
-    WEBSOCKET_KEPT.read(&mut of_websocket, &mut websocket.kept)?;
-    of_websocket.finish()?;
+    let mut tables = LimitTables { own: &mut section, inner: None };
+    limit_tables::visit(&mut limits, &mut websocket, &mut tables)?;
+    tables.finish()?;
     section.finish()?;
     Ok((limits, websocket))
 }
 
+/// `[limits]`, and the table in it that is being read.
+struct LimitTables<'a, 'b> {
+    own: &'a mut Section<'b>,
+    inner: Option<Section<'b>>,
+}
+
+impl LimitTables<'_, '_> {
+    fn finish(&mut self) -> Result<(), String> {
+        self.inner.take().map_or(Ok(()), Section::finish)
+    }
+}
+
+impl limit_tables::Visit for LimitTables<'_, '_> {
+    fn table(&mut self, name: &'static str) -> Result<(), String> {
+        self.finish()?;
+        if !name.is_empty() {
+            self.inner = Some(self.own.table(name)?);
+        }
+        Ok(())
+    }
+
+    fn limits<L: bolide_limits::Limits>(&mut self, limits: &mut L) -> Result<(), String> {
+        limit_tables::read(self.inner.as_mut().unwrap_or(self.own), limits)
+    }
+}
+
 /// The limits that can't change while a server runs, in words that can be compared.
 pub(crate) fn fixed_limits(limits: &Limits) -> Vec<(String, String)> {
+    fn each<L: bolide_limits::Limits>(fixed: &mut Vec<(String, String)>, limits: &mut L) {
+        fixed.extend(L::ALL.iter().map(|limit| {
+            let written = limit_tables::setting((limit.of)(limits)).written();
+            (format!("[limits] {}", limit_tables::key(limit)), written)
+        }));
+    }
     let mut limits = limits.clone();
     let mut fixed = vec![("[limits] long-turn".to_owned(), limits.long_turn.written())];
-    fixed.extend(LOOP.rows.iter().map(|row| {
-        (format!("[limits] {}", row.key()), (row.of)(&mut limits.event_loop).written())
-    }));
+    each(&mut fixed, &mut limits.event_loop);
+    each(&mut fixed, &mut limits.event_loop.closing);
     fixed
 }
 

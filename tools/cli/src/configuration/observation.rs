@@ -4,7 +4,7 @@ use bolide::metrics::PROFILE_ONE_IN;
 use bolide::server::{LogFormat, LogTarget, LogTemplate};
 
 use super::document::Section;
-use super::limit_tables::LOG;
+use super::limit_tables;
 use super::upstream::{choice, one_of};
 use super::value::Texts;
 use crate::observe::{
@@ -62,7 +62,7 @@ fn access_log(root: &mut Section<'_>) -> Result<Option<AccessLogSettings>, Strin
         settings.sample.0 = share;
     }
     settings.sample.1 = section.value::<bool>("sample-errors")?.unwrap_or(false);
-    LOG.read(&mut section, &mut settings.limits)?;
+    limit_tables::read(&mut section, &mut settings.limits)?;
     if let Some((file, at)) = file {
         match file.as_str() {
             "" => {

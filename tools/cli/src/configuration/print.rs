@@ -2,18 +2,17 @@
 
 use std::fmt::Write as _;
 
-use std::sync::Arc;
-
+use bolide::files::OffloadLimits;
 use bolide::proxy::ProxyLimits;
-use bolide::server::{Limits, LogLimits};
+use bolide::server::{Limits as ServerLimits, LogLimits};
 use bolide_acme::AcmeLimits;
+use bolide_limits::{Limit, Limits};
+use bolide_reverse_proxy::limits::HealthLimits;
+use bolide_static_files::limits::FilesLimits;
 
-use super::limit_tables::{
-    ACME, CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HTTP3, HealthLimits, LOG, LOOP,
-    OFFLOAD, OffloadRows, PROXY, SERVER, Table, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
-};
+use super::limit_tables::{self, Visit, WebSocketLimits, key, setting};
 
-/// What each limit is for, written from the constants.
+/// What each limit is for, written from the declarations.
 const LIMITS: &str = include_str!("../../../../docs/LIMITS.md");
 
 /// The widest line, in letters.
@@ -261,55 +260,71 @@ format = \"text\"
 /// The whole file.
 pub(crate) fn print() -> String {
     let mut out = HEAD.to_owned();
-    rows(&mut out, &ACME, &mut AcmeLimits::default(), true);
+    rows(&mut out, &mut AcmeLimits::default(), true);
     out.push_str(DEFAULTS);
-    rows(&mut out, &FILES, &mut FilesLimits::default(), true);
-    rows(&mut out, &OFFLOAD, &mut OffloadRows::default(), true);
+    rows(&mut out, &mut FilesLimits::default(), true);
+    rows(&mut out, &mut OffloadLimits::default(), true);
     out.push_str(ROUTES);
-    rows(&mut out, &HEALTH, &mut HealthLimits::default(), true);
-    rows(&mut out, &PROXY, &mut ProxyLimits::default(), true);
+    rows(&mut out, &mut HealthLimits::default(), true);
+    let mut proxy = ProxyLimits::default();
+    rows(&mut out, &mut proxy, true);
+    rows(&mut out, &mut proxy.times, true);
+    rows(&mut out, &mut proxy.choice, true);
     out.push_str(OBSERVED);
-    rows(&mut out, &LOG, &mut LogLimits::default(), true);
-    limits(&mut out, &mut Limits::default(), &mut WebSocketLimits::default());
+    rows(&mut out, &mut LogLimits::default(), true);
+    limits(&mut out, &mut ServerLimits::default(), &mut WebSocketLimits::default());
     out
 }
 
 /// `[limits]` and its tables.
-pub(super) fn limits(out: &mut String, limits: &mut Limits, websocket: &mut WebSocketLimits) {
-    out.push_str("\n# Those of connections count for new ones after SIGHUP.\n[limits]\n");
-    rows(out, &SERVER, limits, false);
-    rows(out, &CONNECTION, &mut limits.connection, false);
-    out.push_str("\n# Those of the event loops, which like `long-turn` need a restart.\n");
-    rows(out, &LOOP, &mut limits.event_loop, false);
-    out.push_str("\n[limits.http1]\n");
-    rows(out, &HTTP1, Arc::make_mut(&mut limits.connection.h1), false);
-    out.push_str("\n[limits.http2]\n");
-    rows(out, &HTTP2, Arc::make_mut(&mut limits.connection.h2), false);
-    out.push_str("\n[limits.http3]\n");
-    rows(out, &HTTP3, Arc::make_mut(&mut limits.connection.h3), false);
-    out.push_str("\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.\n[limits.websocket]\n");
-    rows(out, &WEBSOCKET, &mut websocket.messages, false);
-    rows(out, &WEBSOCKET_KEPT, &mut websocket.kept, false);
+pub(super) fn limits(out: &mut String, limits: &mut ServerLimits, websocket: &mut WebSocketLimits) {
+    out.push_str(
+        "\n# Those of connections count for new ones after SIGHUP. `long-turn`, and those of the event loops, from\n\
+         # `connections-max-count` on, need a restart.\n[limits]\n",
+    );
+    limit_tables::visit(limits, websocket, &mut Tables(out)).expect("a string takes all");
+}
+
+/// Writes each table of limits.
+struct Tables<'a>(&'a mut String);
+
+impl Visit for Tables<'_> {
+    fn table(&mut self, name: &'static str) -> Result<(), String> {
+        if name == "websocket" {
+            self.0.push_str(
+                "\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.",
+            );
+        }
+        if !name.is_empty() {
+            let _ = write!(self.0, "\n[limits.{name}]\n");
+        }
+        Ok(())
+    }
+
+    fn limits<L: Limits>(&mut self, limits: &mut L) -> Result<(), String> {
+        rows(self.0, limits, false);
+        Ok(())
+    }
 }
 
 /// A line for each limit, below what it is for.
-fn rows<L>(out: &mut String, table: &Table<L>, limits: &mut L, as_comment: bool) {
-    for row in table.rows {
-        if let Some(about) = about(table, row.field) {
+fn rows<L: Limits>(out: &mut String, limits: &mut L, as_comment: bool) {
+    for limit in L::ALL {
+        if let Some(about) = about(limit) {
             comment(out, &about);
         }
         let mark = if as_comment { "# " } else { "" };
-        let value = (row.of)(limits).written();
+        let value = setting((limit.of)(limits)).written();
         // Writing to a string never fails.
-        let _ = writeln!(out, "{mark}{} = {value}", row.key());
+        let _ = writeln!(out, "{mark}{} = {value}", key(limit));
     }
 }
 
 /// What a limit is for, in which unit, and why this much.
-fn about<L>(table: &Table<L>, field: &str) -> Option<String> {
-    let heading = format!("## `{}`", table.folder);
+fn about<L: Limits>(limit: &Limit<L>) -> Option<String> {
+    let heading = format!("## `{}`", L::FILE.strip_suffix("/src/limits.rs")?);
     let rows = LIMITS.lines().skip_while(|line| *line != heading).skip(1);
-    let name = format!("| `{}{}` |", table.prefix, field.to_ascii_uppercase());
+    let name = format!("| `{}{}` |", L::PREFIX, limit.name.to_ascii_uppercase());
     let row =
         rows.take_while(|line| !line.starts_with("## ")).find(|line| line.starts_with(&name))?;
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -343,26 +358,13 @@ mod tests {
 
     #[test]
     fn every_limit_says_what_it_is_for() {
-        fn check<L>(table: &Table<L>) {
-            for row in table.rows {
-                let about = about(table, row.field);
-                assert!(about.is_some(), "{} of {} has no row", row.field, table.folder);
-            }
+        let mut limits = String::new();
+        super::limits(&mut limits, &mut ServerLimits::default(), &mut WebSocketLimits::default());
+        let lines: Vec<&str> = limits.lines().collect();
+        for (above, line) in lines.iter().zip(&lines[1..]) {
+            let is_key = line.contains(" = ") && !line.starts_with('#');
+            assert!(!is_key || above.starts_with("# "), "{line}");
         }
-        check(&SERVER);
-        check(&CONNECTION);
-        check(&HTTP1);
-        check(&HTTP2);
-        check(&HTTP3);
-        check(&PROXY);
-        check(&HEALTH);
-        check(&ACME);
-        check(&FILES);
-        check(&LOG);
-        check(&LOOP);
-        check(&OFFLOAD);
-        check(&WEBSOCKET);
-        check(&WEBSOCKET_KEPT);
     }
 
     #[test]

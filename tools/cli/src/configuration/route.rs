@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use bolide::files::{Offload, StaticFiles};
+use bolide::files::{Offload, OffloadLimits, StaticFiles};
 use bolide::http::{HeaderValue, StatusCode};
 use bolide_measurement::Ndt7Settings;
+use bolide_site::{Redirect, Rules, Template};
+use bolide_static_files::limits::FilesLimits;
 
 use super::access;
 use super::document::{Place, Section};
-use super::limit_tables::{FILES, FilesLimits, OFFLOAD, OffloadRows};
+use super::limit_tables;
 use super::rules;
 use super::upstream::Upstreams;
 use crate::files::cache_control;
 use crate::routes::{Answer, Builtin, Route, SiteRules};
-use bolide_site::{Redirect, Rules, Template};
 
 /// A route, and where it stands.
 #[derive(Debug)]
@@ -244,9 +245,9 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
         files = files.cache_control(&pattern, value);
     }
     let mut limits = FilesLimits::default();
-    FILES.read(section, &mut limits)?;
-    let mut offload = OffloadRows::default();
-    OFFLOAD.read(section, &mut offload)?;
+    limit_tables::read(section, &mut limits)?;
+    let mut offload = OffloadLimits::default();
+    limit_tables::read(section, &mut offload)?;
     let FilesLimits { cache_bytes, cache_files_count, cached_file_bytes, fresh, waiting_bytes } =
         limits;
     Ok(files
@@ -254,7 +255,7 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
         .cached_file(cached_file_bytes)
         .fresh(fresh)
         .waiting(waiting_bytes)
-        .offload(Offload::new(offload.limits())))
+        .offload(Offload::new(offload)))
 }
 
 /// A file below the root that is sent where there is no other.

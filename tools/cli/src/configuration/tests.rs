@@ -69,7 +69,7 @@ fn limits_of_websockets_are_set_by_name() {
     let text = "[limits.websocket]\nmessage-bytes = \"64KiB\"\nempty-fragments-count = 0\n\
                 ping-interval = \"0s\"\noutput-bytes = 4096\n";
     let websocket = read(text).unwrap().websocket;
-    let (messages, kept) = (websocket.messages, websocket.kept);
+    let (messages, kept) = (websocket.messages, websocket.peer);
     assert_eq!((messages.message_bytes, messages.empty_fragments_count), (65_536, 0));
     assert_eq!((kept.ping_interval, kept.output_bytes), (Duration::ZERO, 4096));
     for (line, said) in [
@@ -101,8 +101,8 @@ fn limits_are_set_by_name() {
     assert_eq!((workers, drain), (Some(3), Duration::from_secs(5)));
     assert_eq!(limits.body_bytes_max, 2 * 1024 * 1024);
     assert_eq!(limits.response_timeout, Duration::ZERO);
-    assert_eq!(limits.connection.handshake_timeout, Duration::from_secs(3));
-    assert_eq!(limits.connection.h1.head_bytes, 1000);
+    assert_eq!(limits.connection.opening.handshake_timeout, Duration::from_secs(3));
+    assert_eq!(limits.connection.h1.heads.head_bytes, 1000);
     assert_eq!(limits.connection.h2.concurrent_streams_count, 7);
     mistaken(
         "[limits]\nbody_bytes_max = 1\n",

@@ -10,11 +10,12 @@ use bolide::proxy::{
 use bolide::server::ProxyVersion;
 use bolide::tls::Identity;
 use bolide_probe::nearest::nearest;
+use bolide_reverse_proxy::limits::HealthLimits;
 
 use super::balance::{balance, sticky};
 use super::document::{Place, Section};
 use super::handshake::identity;
-use super::limit_tables::{HEALTH, HealthLimits, PROXY};
+use super::limit_tables;
 
 /// A group of servers with a name.
 #[derive(Debug)]
@@ -115,7 +116,9 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
     let rewrites_host = section.value::<bool>("rewrite-host")?.unwrap_or(false);
     let secured = Secured::read(&mut section)?;
     let mut limits = ProxyLimits::default();
-    PROXY.read(&mut section, &mut limits)?;
+    limit_tables::read(&mut section, &mut limits)?;
+    limit_tables::read(&mut section, &mut limits.times)?;
+    limit_tables::read(&mut section, &mut limits.choice)?;
     let health = health(&mut section)?;
     section.finish()?;
     let Some((name, at)) = name else {
@@ -219,7 +222,7 @@ fn health(section: &mut Section<'_>) -> Result<Option<(HealthCheck, Place)>, Str
         })?),
     };
     let mut limits = HealthLimits::default();
-    HEALTH.read(section, &mut limits)?;
+    limit_tables::read(section, &mut limits)?;
     let Some((path, at)) = path else {
         return match without {
             None => Ok(None),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
-use bolide_connection::{Connection, Http2Limits, Limits, ServerTls};
+use bolide_connection::{Connection, Http2Limits, Limits, ServerTls, http2_limits};
 use bolide_semantics::{
     Content, Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Output,
     ResponseHead, Role,
@@ -78,8 +78,11 @@ impl Behaviour {
     /// Windows for uploads of so many bytes.
     pub(crate) fn windows(bytes: u32) -> Self {
         let h2 = Http2Limits {
-            stream_window_bytes: bytes,
-            stream_window_bytes_max: bytes,
+            windows: http2_limits::Windows {
+                stream_window_bytes: bytes,
+                stream_window_bytes_max: bytes,
+                ..http2_limits::Windows::DEFAULT
+            },
             ..Http2Limits::default()
         };
         Self { limits: Limits { h2: Arc::new(h2), ..Limits::default() }, ..Self::default() }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
-use bolide_connection::{Connection, Http2Limits, Limits};
+use bolide_connection::{Connection, Http2Limits, Limits, http2_limits};
 use bolide_semantics::{Content, Context, End, ExchangeEvent, Head, Output, ResponseHead, Role};
 use http::StatusCode;
 
@@ -162,8 +162,11 @@ fn canned(mut socket: TcpStream) -> std::io::Result<()> {
 fn http2(mut socket: TcpStream) -> std::io::Result<()> {
     socket.set_nodelay(true)?;
     let h2 = Http2Limits {
-        stream_window_bytes: 1024,
-        stream_window_bytes_max: 1024,
+        windows: http2_limits::Windows {
+            stream_window_bytes: 1024,
+            stream_window_bytes_max: 1024,
+            ..http2_limits::Windows::DEFAULT
+        },
         ..Http2Limits::default()
     };
     let limits = Limits { h2: Arc::new(h2), ..Limits::default() };

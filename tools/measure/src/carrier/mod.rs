@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker};
+use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker, limits as loop_limits};
 
 use crate::clock::Clock;
 use crate::dialing::Route;
@@ -217,8 +217,11 @@ impl Drop for Carrier {
 
 fn run(task: Task, orders: Receiver<Command>, news: Sender<News>) -> std::io::Result<()> {
     let limits = LoopLimits {
-        pass_bytes: PASS_BYTES,
-        pass_reads_count: PASS_READS_COUNT,
+        turns: loop_limits::Turns {
+            pass_bytes: PASS_BYTES,
+            pass_reads_count: PASS_READS_COUNT,
+            ..loop_limits::Turns::DEFAULT
+        },
         ..LoopLimits::default()
     };
     let handle = Rc::new(LoopHandle::default());

@@ -12,7 +12,7 @@ use bolide_measure::transfer;
 use bolide_probe::plan::{Origin, ServerAddress, ServerProcesses};
 use bolide_server::{
     BodyStream, Bytes, ConnectionLimits, End, Exchange, Http2Limits, Identity, Io, Limits, Pull,
-    Reply, Request, Response, Router, Running, Server, StatusCode, Tls, body_limit,
+    Reply, Request, Response, Router, Running, Server, StatusCode, Tls, body_limit, http2_limits,
 };
 use http::Method;
 
@@ -127,10 +127,12 @@ impl Planted {
     /// One whose windows for uploads have so many bytes.
     pub(crate) fn with_windows(bytes: u32) -> Self {
         let h2 = Http2Limits {
-            stream_window_bytes: bytes,
-            stream_window_bytes_max: bytes,
-            connection_window_bytes: bytes,
-            connection_window_bytes_max: bytes,
+            windows: http2_limits::Windows {
+                stream_window_bytes: bytes,
+                stream_window_bytes_max: bytes,
+                connection_window_bytes: bytes,
+                connection_window_bytes_max: bytes,
+            },
             ..Http2Limits::default()
         };
         let connection = ConnectionLimits { h2: Arc::new(h2), ..ConnectionLimits::default() };

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
-use bolide_connection::{Connection, Http1Limits, Http2Limits, Http3Limits, Limits};
+use bolide_connection::{
+    Connection, Http1Limits, Http2Limits, Http3Limits, Limits, Opening, http1_limits, http2_limits,
+    http3_limits,
+};
 use bolide_semantics::{Context, End, Head};
 use fastrand::Rng;
 
@@ -36,66 +39,92 @@ pub(super) fn limits(plan: &Plan) -> Limits {
         header_table_bytes,
     } = plan.http2;
     let h1 = Http1Limits {
-        idle_timeout: NEVER,
-        write_timeout: NEVER,
-        body_timeout: NEVER,
-        head_bytes: 256 * 1024,
-        fields_count: 1000,
+        times: http1_limits::Times {
+            idle_timeout: NEVER,
+            write_timeout: NEVER,
+            body_timeout: NEVER,
+            ..http1_limits::Times::DEFAULT
+        },
+        heads: http1_limits::Heads {
+            head_bytes: 256 * 1024,
+            fields_count: 1000,
+            ..http1_limits::Heads::DEFAULT
+        },
         ..Http1Limits::default()
     };
     let mut h2 = Http2Limits {
-        header_list_bytes: 256 * 1024,
-        header_fields_count: 1000,
-        glitches_burst_count: None,
-        small_data_burst_count: None,
-        own_resets_burst_count: None,
-        own_resets_life_count: None,
-        stalled_stream: NEVER,
-        stalled_connection: NEVER,
-        head_time: plan.connect_timeout,
-        body_pause: NEVER,
-        call_pause: NEVER,
-        body_rate_bytes: 0,
-        idle_time: NEVER,
-        write_pause: NEVER,
-        acknowledgement_time: NEVER,
-        ping_after: NEVER,
+        heads: http2_limits::Heads {
+            header_list_bytes: 256 * 1024,
+            header_fields_count: 1000,
+            ..http2_limits::Heads::DEFAULT
+        },
+        budgets: http2_limits::Budgets {
+            glitches_burst_count: None,
+            small_data_burst_count: None,
+            own_resets_burst_count: None,
+            own_resets_life_count: None,
+            ..http2_limits::Budgets::DEFAULT
+        },
+        times: http2_limits::Times {
+            stalled_stream: NEVER,
+            stalled_connection: NEVER,
+            head_time: plan.connect_timeout,
+            body_pause: NEVER,
+            call_pause: NEVER,
+            body_rate_bytes: 0,
+            idle_time: NEVER,
+            write_pause: NEVER,
+            acknowledgement_time: NEVER,
+            ping_after: NEVER,
+            ..http2_limits::Times::DEFAULT
+        },
         ..Http2Limits::default()
     };
     if let Some(bytes) = stream_window_bytes {
-        h2.stream_window_bytes = bytes;
-        h2.stream_window_bytes_max = bytes;
+        h2.windows.stream_window_bytes = bytes;
+        h2.windows.stream_window_bytes_max = bytes;
     }
     if let Some(bytes) = connection_window_bytes {
-        h2.connection_window_bytes = bytes;
-        h2.connection_window_bytes_max = bytes;
+        h2.windows.connection_window_bytes = bytes;
+        h2.windows.connection_window_bytes_max = bytes;
     }
-    h2.frame_bytes = max_frame_bytes.unwrap_or(h2.frame_bytes);
-    h2.header_table_bytes = header_table_bytes.unwrap_or(h2.header_table_bytes);
+    h2.frames.frame_bytes = max_frame_bytes.unwrap_or(h2.frames.frame_bytes);
+    h2.heads.header_table_bytes = header_table_bytes.unwrap_or(h2.heads.header_table_bytes);
     Limits {
-        handshake_timeout: plan.connect_timeout,
-        version_timeout: plan.connect_timeout,
         h1: h1.into(),
         h2: Arc::new(h2),
-        h3: Arc::new(http3_limits(plan)),
+        h3: Arc::new(of_http3(plan)),
+        opening: Opening {
+            handshake_timeout: plan.connect_timeout,
+            version_timeout: plan.connect_timeout,
+        },
     }
 }
 
 /// The same for HTTP/3.
-fn http3_limits(plan: &Plan) -> Http3Limits {
+fn of_http3(plan: &Plan) -> Http3Limits {
     Http3Limits {
         response_window_bytes: RESPONSE_WINDOW_BYTES,
-        header_list_bytes: 256 * 1024,
-        header_fields_count: 1000,
-        own_resets_burst_count: None,
-        glitches_burst_count: None,
-        small_data_burst_count: None,
         datagrams_count: 0,
-        stalled_stream: NEVER,
-        head_time: plan.connect_timeout,
-        body_pause: NEVER,
-        call_pause: NEVER,
-        idle_time: NEVER,
+        heads: http3_limits::Heads {
+            header_list_bytes: 256 * 1024,
+            header_fields_count: 1000,
+            ..http3_limits::Heads::DEFAULT
+        },
+        budgets: http3_limits::Budgets {
+            own_resets_burst_count: None,
+            glitches_burst_count: None,
+            small_data_burst_count: None,
+            ..http3_limits::Budgets::DEFAULT
+        },
+        times: http3_limits::Times {
+            stalled_stream: NEVER,
+            head_time: plan.connect_timeout,
+            body_pause: NEVER,
+            call_pause: NEVER,
+            idle_time: NEVER,
+            ..http3_limits::Times::DEFAULT
+        },
         ..Http3Limits::default()
     }
 }

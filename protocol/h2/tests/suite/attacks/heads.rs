@@ -1,7 +1,7 @@
 //! RFC 9113 §10.5.1: heads that are larger than they look, or never end.
 
 use bolide_h2::Limits;
-use bolide_h2::limits::INTERIM_COUNT;
+use bolide_h2::limits::Heads;
 use bolide_semantics::End;
 use http::Method;
 
@@ -23,7 +23,10 @@ fn continuation_flood() {
 
 #[test]
 fn continuation_flood_of_octets() {
-    let limits = Limits { continuation_frames_count: 1000, ..Limits::default() };
+    let limits = Limits {
+        heads: Heads { continuation_frames_count: 1000, ..Heads::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits, &[]);
     let mut bytes = frame(HEADERS, 0, 1, &[0; 16_384]);
     bytes.extend(frame(CONTINUATION, 0, 1, &[0; 16_384]).repeat(8));
@@ -110,7 +113,7 @@ fn interim_flood() {
     let other = client.ask(&Method::GET, End::Yes).unwrap();
     client.sent_bytes();
     let interim = headers(id, false, &[(":status", "103")]);
-    for _ in 0..INTERIM_COUNT {
+    for _ in 0..Heads::DEFAULT.interim_count {
         assert_eq!(client.feed(&interim), [Seen::Informational(id, 103)]);
     }
     assert_eq!(client.resets(&interim, id), ENHANCE_YOUR_CALM);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::End;
 
 use crate::raw::{self, CANCEL, ENHANCE_YOUR_CALM, GET, data, frame, headers, window_update};
@@ -43,7 +43,10 @@ fn rapid_reset_in_one_segment() {
 
 #[test]
 fn rapid_reset_patient() {
-    let limits = Limits { client_resets_life_count: 500, ..Limits::default() };
+    let limits = Limits {
+        budgets: limits::Budgets { client_resets_life_count: 500, ..limits::Budgets::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits, &[]);
     for time in 0..500 {
         server.now += Duration::from_millis(31);
@@ -126,7 +129,10 @@ fn myr_malformed_request() {
 
 #[test]
 fn stream_limit_ignored() {
-    let limits = Limits { glitches_burst_count: Some(200), ..Limits::default() };
+    let limits = Limits {
+        budgets: limits::Budgets { glitches_burst_count: Some(200), ..limits::Budgets::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits, &[]);
     let (times, name, _) = until_closed(&mut server, 1000, raw::get);
     assert_eq!((times, name), (300, "glitches"));

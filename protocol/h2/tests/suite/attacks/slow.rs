@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::End;
 
 use crate::raw::{self, CANCEL, RST_STREAM, data, frame, window_update};
@@ -34,7 +34,10 @@ fn slow_head() {
     let (second, seen) = seconds(&mut server, |second| vec![get[second as usize - 1]]);
     assert_eq!((second, seen), (11, vec![Seen::Closed("head-timeout")]));
 
-    let limits = Limits { continuation_frames_count: 100, ..Limits::default() };
+    let limits = Limits {
+        heads: limits::Heads { continuation_frames_count: 100, ..limits::Heads::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits, &[]);
     server.feed(&frame(raw::HEADERS, 0, 1, b""));
     let (second, seen) = seconds(&mut server, |_| frame(raw::CONTINUATION, 0, 1, b""));

@@ -1,6 +1,6 @@
 //! RFC 9113 §10.5: floods of frames that do nothing.
 
-use bolide_h2::Limits;
+use bolide_h2::{Limits, limits};
 use bolide_semantics::End;
 
 use crate::raw::{
@@ -143,7 +143,10 @@ fn one_byte_data_in_a_tunnel_is_no_attack() {
 
 #[test]
 fn one_byte_data_that_nobody_reads_in_a_tunnel() {
-    let limits = Limits { tunnel_data_burst_count: 5000, ..Limits::default() };
+    let limits = Limits {
+        budgets: limits::Budgets { tunnel_data_burst_count: 5000, ..limits::Budgets::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits, &[]);
     server.feed(&headers(1, false, &[(":method", "CONNECT"), (":authority", "a:80")]));
     server.answer(1, 200, End::No).unwrap();
@@ -168,7 +171,10 @@ fn continuation_empty() {
 
 #[test]
 fn goaway_flood() {
-    let limits = Limits { glitches_burst_count: Some(50), ..Limits::default() };
+    let limits = Limits {
+        budgets: limits::Budgets { glitches_burst_count: Some(50), ..limits::Budgets::DEFAULT },
+        ..Limits::default()
+    };
     let mut server = Subject::server_with(limits, &[]);
     assert_eq!(flood(&mut server, &raw::goaway(0, 0)).1, "glitches");
 }

@@ -4,7 +4,7 @@ use super::super::calendar::CalendarTime;
 use super::super::entry::Asked;
 use super::super::format::{Outcome, RoutePiece};
 use super::*;
-use crate::limits::LOG_DELAY;
+use crate::limits::LogLimits;
 
 fn buffer(format: LogFormat, queue: SyncSender<Order>) -> LogBuffer {
     LogBuffer::new(format, &LogLimits::default(), queue, Arc::default())
@@ -47,9 +47,9 @@ fn a_line_waits_no_longer_than_it_may() {
     assert_eq!(buffer.turn_ended(now, false), None);
     write_line(&mut buffer, now);
     buffer.settle(now);
-    assert_eq!(buffer.turn_ended(now, false), Some(now + LOG_DELAY));
+    assert_eq!(buffer.turn_ended(now, false), Some(now + LogLimits::DEFAULT.delay));
     assert_eq!(handed_over(&orders), None);
-    assert_eq!(buffer.turn_ended(now + LOG_DELAY, false), None);
+    assert_eq!(buffer.turn_ended(now + LogLimits::DEFAULT.delay, false), None);
     assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
 }
 
@@ -146,10 +146,10 @@ fn a_clock_that_jumps_stops_no_line() {
         buffer.settle(now);
         assert_eq!(
             buffer.turn_ended(now, false),
-            Some(now + LOG_DELAY),
+            Some(now + LogLimits::DEFAULT.delay),
             "its delay is no time of day"
         );
-        assert_eq!(buffer.turn_ended(now + LOG_DELAY, false), None);
+        assert_eq!(buffer.turn_ended(now + LogLimits::DEFAULT.delay, false), None);
         assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
     }
 }
@@ -164,7 +164,7 @@ fn a_sheet_that_came_back_is_used_again() {
         write_line(&mut buffer, now);
         places.push(buffer.batch.place());
         buffer.settle(now);
-        now += LOG_DELAY;
+        now += LogLimits::DEFAULT.delay;
         buffer.turn_ended(now, false);
         assert!(handed_over(&orders).is_some());
     }
@@ -222,7 +222,7 @@ fn lines_of_a_measured_turn_wait_for_what_it_took() {
     let now = Instant::now();
     write_line(&mut buffer, now);
     buffer.settle(now);
-    let later = now + LOG_DELAY;
+    let later = now + LogLimits::DEFAULT.delay;
     write_line(&mut buffer, later);
     buffer.settle(later);
     assert_eq!(buffer.turn_ended(later, true), None);
