@@ -135,9 +135,9 @@ pub mod websocket {
 /// What a server does, as numbers: metrics, the routes of an admin listener, the profile of CPU time.
 pub mod metrics {
     pub use bolide_server::{
-        BbrInfo, Exposition, Metric, MetricSource, Metrics, PROFILE_ONE_IN, Profile,
-        ProfileSnapshot, STAGE_BOUNDS_NS, ServerState, Snapshot, Stage, StageSnapshot, Stats,
-        TcpInfo, UpstreamTimes, admin_routes,
+        BbrInfo, ClosedCounts, EndCounts, Exposition, LoopWork, Metric, MetricSource, Metrics,
+        PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, ServerState, Snapshot, Stage,
+        StageSnapshot, Stats, TcpInfo, UpstreamTimes, admin_routes,
     };
 }
 

@@ -88,7 +88,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     fn pause(&mut self) {
-        self.cx.stats.accept_pauses += 1;
+        self.cx.stats.work.accept_pauses += 1;
         self.listeners.paused_until = Some(self.cx.now + self.cx.limits.accept_pause);
     }
 

@@ -40,7 +40,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx.stats.held_bytes += u64::from(self.held_bytes);
         let is_full = held > cx.limits.connection_held_bytes_max;
         let was_full = std::mem::replace(&mut self.state.full, is_full);
-        cx.stats.held_full += u64::from(is_full && !was_full);
+        cx.stats.work.held_full += u64::from(is_full && !was_full);
         was_full && !is_full
     }
 

@@ -91,12 +91,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if !budget.allows_read() {
                 return Outcome::Again;
             }
-            cx.input.start(&[]);
-            match cx.kernel.receive(socket, cx.input.block_mut()) {
+            cx.inputs.current.start(&[]);
+            match cx.kernel.receive(socket, cx.inputs.current.block_mut()) {
                 Ok(0) => return Outcome::Closed(CloseCause::Finished),
                 Ok(count) => {
                     budget.spend_read(count);
-                    cx.input.start(&[]);
+                    cx.inputs.current.start(&[]);
                     let Phase::Lingering { left } = &mut self.phase else { break };
                     let discarded = u32::try_from(count).ok();
                     match discarded.and_then(|count| left.checked_sub(count)) {

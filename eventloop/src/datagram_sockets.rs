@@ -214,7 +214,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx.stats.bytes_sent += sent as u64;
         if flush != Flush::Drained {
             self.state.writing = Writing::Blocked;
-            cx.stats.write_blocked += 1;
+            cx.stats.work.write_blocked += 1;
             let key = DatagramSockets::<K, S::Message>::key(position);
             // Without it, what waits leaves at the connection's next deadline.
             if bound.blocked.is_empty() {

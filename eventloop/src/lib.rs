@@ -72,5 +72,5 @@ pub use seed::random_seed;
 pub use service::{Accepted, After, Arriving, Close, DatagramFlush, Routed, Service, Turn};
 pub use signals::{Signal, Signals};
 pub use slots::Token;
-pub use stats::Stats;
+pub use stats::{ClosedCounts, LoopWork, Stats};
 pub use worker::Worker;

@@ -113,10 +113,8 @@ pub struct Meter {
     /// The longest stretch between two readings, and its stage.
     longest: Cell<(u64, Stage)>,
     units: Cell<u32>,
-    /// Turns until the next that is sampled, and for which rate that was drawn.
-    ahead: Cell<u32>,
-    drawn_for: Cell<u32>,
-    random: RefCell<Rng>,
+    /// Which turn is sampled next.
+    draw: Draw,
     /// The CPU clock before the wait, and after it.
     cpu_before: Cell<u64>,
     cpu_woken: Cell<u64>,
@@ -124,6 +122,15 @@ pub struct Meter {
     began: Cell<u64>,
     passing_cost: Cost,
     cpu_cost: Cost,
+}
+
+/// Which turn is sampled next.
+#[derive(Debug)]
+struct Draw {
+    /// Turns until the next that is sampled, and for which rate that was drawn.
+    ahead: Cell<u32>,
+    drawn_for: Cell<u32>,
+    random: RefCell<Rng>,
 }
 
 impl Default for Meter {
@@ -146,14 +153,16 @@ impl Meter {
             readings: std::array::from_fn(|_| Cell::new(0)),
             longest: Cell::new((0, Stage::LOOP)),
             units: Cell::new(0),
-            ahead: Cell::new(0),
-            drawn_for: Cell::new(0),
-            random: RefCell::new(Rng::with_seed(1)),
             cpu_before: Cell::new(0),
             cpu_woken: Cell::new(0),
             began: Cell::new(0),
             passing_cost: Cost::default(),
             cpu_cost: Cost::default(),
+            draw: Draw {
+                ahead: Cell::new(0),
+                drawn_for: Cell::new(0),
+                random: RefCell::new(Rng::with_seed(1)),
+            },
         }
     }
 
@@ -225,17 +234,17 @@ impl Meter {
     /// Whether this turn is one to measure, which it then is. The gaps vary, so that a load that comes in a rhythm isn't always
     /// caught at the same beat.
     fn is_its_turn(&self, one_in: u32) -> bool {
-        if self.drawn_for.replace(one_in) != one_in {
-            self.ahead.set(self.gap(one_in));
+        if self.draw.drawn_for.replace(one_in) != one_in {
+            self.draw.ahead.set(self.gap(one_in));
         }
-        match self.ahead.get() {
+        match self.draw.ahead.get() {
             0 => {
-                self.ahead.set(self.gap(one_in));
+                self.draw.ahead.set(self.gap(one_in));
                 self.begin();
                 true
             }
             ahead => {
-                self.ahead.set(ahead - 1);
+                self.draw.ahead.set(ahead - 1);
                 false
             }
         }
@@ -243,7 +252,7 @@ impl Meter {
 
     /// Turns between two that are sampled: 0 to twice the mean, which is `one_in - 1`.
     fn gap(&self, one_in: u32) -> u32 {
-        self.random.borrow_mut().u32(..=2_u32.saturating_mul(one_in - 1))
+        self.draw.random.borrow_mut().u32(..=2_u32.saturating_mul(one_in - 1))
     }
 
     /// The wait of a measured turn is over: its stages begin.

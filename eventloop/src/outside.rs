@@ -50,7 +50,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         sent: &mut usize,
     ) -> io::Result<Flush> {
         let Some(socket) = &mut self.socket else { return Ok(Flush::Drained) };
-        while let Some(outside) = cx.output.outside() {
+        while let Some(outside) = cx.outputs.queue.outside() {
             let Some(file) = outside.source.downcast_ref::<SharedFile>() else {
                 return Err(io::Error::other("the loop sends from files alone"));
             };
@@ -65,7 +65,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 Ok(count) => {
                     *sent += count;
                     file.check()?;
-                    cx.output.advance(count);
+                    cx.outputs.queue.advance(count);
                     if count == bytes {
                         break;
                     }

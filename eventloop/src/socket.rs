@@ -264,18 +264,18 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let works = call.is_some() || self.may_read();
         let outcome = if works {
             cx.choose_block(self.state.bulk);
-            cx.input.start(&self.rest);
+            cx.inputs.current.start(&self.rest);
             if !self.rest.is_empty() {
                 self.rest = Box::default();
             }
             let outcome = self.work(cx, token, &mut call, &mut budget);
-            if !cx.input.is_empty() && self.phase == Phase::Open {
-                self.rest = cx.input.take_rest();
+            if !cx.inputs.current.is_empty() && self.phase == Phase::Open {
+                self.rest = cx.inputs.current.take_rest();
             }
             if budget.filled || self.state.bulk {
                 // A large block is for who fills it and keeps nothing of it.
                 let rest_is_small = self.rest.len() < cx.limits.turns.block_bytes / 4;
-                self.state.bulk = budget.filled && rest_is_small && cx.input.is_free();
+                self.state.bulk = budget.filled && rest_is_small && cx.inputs.current.is_free();
             }
             outcome
         } else {
@@ -337,7 +337,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     // What the next read brings leaves with what this one brought.
                     None if self.may_read()
                         && budget.allows_read()
-                        && cx.output.len() < self.pace.limit() =>
+                        && cx.outputs.queue.len() < self.pace.limit() =>
                     {
                         continue;
                     }
@@ -375,7 +375,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             self.arrivals.stop(&mut cx.kernel, socket);
         } else if self.arrivals.is_fast(&cx.limits) && self.phase == Phase::Open {
             self.arrivals.start(&mut cx.kernel, socket, &cx.limits);
-            cx.stats.gathered += 1;
+            cx.stats.work.gathered += 1;
             cx.gathering.add(token, cx.now, &cx.limits);
         }
     }
@@ -396,8 +396,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[cold]
     fn failure(&mut self, cx: &mut WorkerContext<K, S>) -> io::ErrorKind {
         let Some(socket) = &mut self.socket else { return io::ErrorKind::ConnectionReset };
-        cx.input.start(&[]);
-        let received = cx.kernel.receive(socket, cx.input.block_mut());
+        cx.inputs.current.start(&[]);
+        let received = cx.kernel.receive(socket, cx.inputs.current.block_mut());
         received.map_or_else(|error| error.kind(), |_| io::ErrorKind::ConnectionReset)
     }
 
@@ -411,8 +411,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     fn receive(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> io::Result<bool> {
         let Some(socket) = &mut self.socket else { return Ok(false) };
-        cx.input.make_room();
-        let block = cx.input.block_mut();
+        cx.inputs.current.make_room();
+        let block = cx.inputs.current.block_mut();
         let offered = block.capacity() - block.len();
         cx.meter.enter(Stage::RECEIVE);
         let received = cx.kernel.receive(socket, block);
@@ -452,11 +452,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         token: Token,
         call: &mut Option<Call>,
     ) -> Option<Close> {
-        cx.stats.turns += 1;
+        cx.stats.work.turns += 1;
         let mut turn = Turn {
             token,
-            input: &mut cx.input,
-            output: &mut cx.output,
+            input: &mut cx.inputs.current,
+            output: &mut cx.outputs.queue,
             output_limit: self.pace.limit(),
             now: cx.now,
             connected: self.state.writing != Writing::Connecting,
@@ -500,7 +500,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let Some(socket) = &mut self.socket else { return Ok(Flush::Drained) };
         let kernel = &mut cx.kernel;
         let mut sink = Sink::<'_, K> { kernel, socket, meter: &cx.meter, sent: 0 };
-        let flush = cx.service.flush(&mut self.session, &mut cx.output, &mut sink);
+        let flush = cx.service.flush(&mut self.session, &mut cx.outputs.queue, &mut sink);
         *sent += sink.sent;
         cx.meter.enter(Stage::LOOP);
         flush
@@ -519,7 +519,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.socket.is_none() {
             return Ok(self.flush_datagrams(cx, budget));
         }
-        if cx.output.has_outside() {
+        if cx.outputs.queue.has_outside() {
             self.hold_back(cx);
         }
         let mut sent = 0;
@@ -557,7 +557,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             Flush::Blocked | Flush::Outside => {
                 self.state.writing = Writing::Blocked;
-                cx.stats.write_blocked += 1;
+                cx.stats.work.write_blocked += 1;
                 if let Some(limit) = self.pace.blocked(cx.now, &cx.limits)
                     && let Some(socket) = &mut self.socket
                 {

@@ -15,20 +15,8 @@ pub struct Stats {
     pub outbound: u64,
     /// Connections outward that were never established, whether they could begin or not.
     pub connects_failed: u64,
-    /// Closed because the session asked for it.
-    pub closed_finished: u64,
-    /// Closed because reading or writing failed (a reset, most often).
-    pub closed_failed: u64,
-    /// Closed because they were idle and room was needed.
-    pub closed_shed: u64,
-    /// Closed because a shutdown ran out of patience.
-    pub closed_drained: u64,
-    /// Closed because the session panicked.
-    pub closed_panicked: u64,
-    /// Closed because the peer took no byte of the last answer for too long.
-    pub closed_stalled: u64,
-    /// Closed because they held most of what foreign bytes made the worker keep, and that was too much.
-    pub closed_memory: u64,
+    /// Connections that were closed, by cause.
+    pub closed: ClosedCounts,
     /// Panics in calls for a session. Those in `open` and `close` end no connection of this cause.
     pub panics: u64,
     /// Datagrams that came.
@@ -39,6 +27,17 @@ pub struct Stats {
     pub bytes_received: u64,
     /// Bytes written to sockets.
     pub bytes_sent: u64,
+    /// What the loop had to do.
+    pub work: LoopWork,
+    /// What foreign bytes make the worker keep, in bytes (a level, not a counter).
+    pub held_bytes: u64,
+    /// Connections that are open (a level, not a counter).
+    pub open: u64,
+}
+
+/// What the loop had to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoopWork {
     /// Calls of sessions, of any kind.
     pub turns: u64,
     /// Mails for sessions, delivered or not.
@@ -57,36 +56,51 @@ pub struct Stats {
     pub accept_pauses: u64,
     /// Times a connection kept so much that nothing more was read from it.
     pub held_full: u64,
-    /// What foreign bytes make the worker keep, in bytes (a level, not a counter).
-    pub held_bytes: u64,
-    /// Connections that are open (a level, not a counter).
-    pub open: u64,
+}
+
+/// Connections that were closed, by cause.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClosedCounts {
+    /// ClosedCounts because the session asked for it.
+    pub finished: u64,
+    /// ClosedCounts because reading or writing failed (a reset, most often).
+    pub failed: u64,
+    /// ClosedCounts because they were idle and room was needed.
+    pub shed: u64,
+    /// ClosedCounts because a shutdown ran out of patience.
+    pub drained: u64,
+    /// ClosedCounts because the session panicked.
+    pub panicked: u64,
+    /// ClosedCounts because the peer took no byte of the last answer for too long.
+    pub stalled: u64,
+    /// ClosedCounts because they held most of what foreign bytes made the worker keep, and that was too much.
+    pub memory: u64,
 }
 
 impl Stats {
     /// Counts the end of a connection.
     pub(crate) fn count_close(&mut self, cause: CloseCause) {
         match cause {
-            CloseCause::Finished => self.closed_finished += 1,
-            CloseCause::Failed(_) | CloseCause::Broken => self.closed_failed += 1,
-            CloseCause::Shed => self.closed_shed += 1,
-            CloseCause::Drained => self.closed_drained += 1,
-            CloseCause::Panicked => self.closed_panicked += 1,
-            CloseCause::Stalled => self.closed_stalled += 1,
-            CloseCause::Memory => self.closed_memory += 1,
+            CloseCause::Finished => self.closed.finished += 1,
+            CloseCause::Failed(_) | CloseCause::Broken => self.closed.failed += 1,
+            CloseCause::Shed => self.closed.shed += 1,
+            CloseCause::Drained => self.closed.drained += 1,
+            CloseCause::Panicked => self.closed.panicked += 1,
+            CloseCause::Stalled => self.closed.stalled += 1,
+            CloseCause::Memory => self.closed.memory += 1,
         }
     }
 
     /// All connections that were closed, whatever the cause.
     #[must_use]
     pub fn closed(&self) -> u64 {
-        self.closed_finished
-            + self.closed_failed
-            + self.closed_shed
-            + self.closed_drained
-            + self.closed_panicked
-            + self.closed_stalled
-            + self.closed_memory
+        self.closed.finished
+            + self.closed.failed
+            + self.closed.shed
+            + self.closed.drained
+            + self.closed.panicked
+            + self.closed.stalled
+            + self.closed.memory
     }
 }
 
@@ -96,27 +110,27 @@ impl AddAssign for Stats {
         self.refused += other.refused;
         self.outbound += other.outbound;
         self.connects_failed += other.connects_failed;
-        self.closed_finished += other.closed_finished;
-        self.closed_failed += other.closed_failed;
-        self.closed_shed += other.closed_shed;
-        self.closed_drained += other.closed_drained;
-        self.closed_panicked += other.closed_panicked;
-        self.closed_stalled += other.closed_stalled;
-        self.closed_memory += other.closed_memory;
+        self.closed.finished += other.closed.finished;
+        self.closed.failed += other.closed.failed;
+        self.closed.shed += other.closed.shed;
+        self.closed.drained += other.closed.drained;
+        self.closed.panicked += other.closed.panicked;
+        self.closed.stalled += other.closed.stalled;
+        self.closed.memory += other.closed.memory;
         self.panics += other.panics;
         self.datagrams += other.datagrams;
         self.datagrams_passed_on += other.datagrams_passed_on;
         self.bytes_received += other.bytes_received;
         self.bytes_sent += other.bytes_sent;
-        self.turns += other.turns;
-        self.mails += other.mails;
-        self.waits += other.waits;
-        self.events += other.events;
-        self.write_blocked += other.write_blocked;
-        self.requeued += other.requeued;
-        self.gathered += other.gathered;
-        self.accept_pauses += other.accept_pauses;
-        self.held_full += other.held_full;
+        self.work.turns += other.work.turns;
+        self.work.mails += other.work.mails;
+        self.work.waits += other.work.waits;
+        self.work.events += other.work.events;
+        self.work.write_blocked += other.work.write_blocked;
+        self.work.requeued += other.work.requeued;
+        self.work.gathered += other.work.gathered;
+        self.work.accept_pauses += other.work.accept_pauses;
+        self.work.held_full += other.work.held_full;
         self.held_bytes += other.held_bytes;
         self.open += other.open;
     }

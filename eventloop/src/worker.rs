@@ -117,7 +117,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub fn run(mut self) -> io::Result<Stats> {
         let mut quiet = Quiet::new();
         while self.step(quiet.at_most(self.cx.now))? {
-            if quiet.begins(self.cx.stats.events, self.cx.now) {
+            if quiet.begins(self.cx.stats.work.events, self.cx.now) {
                 memory::give_back();
             }
         }
@@ -141,7 +141,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
         self.cx.now = self.cx.kernel.now();
         self.tick = self.cx.ticks.until(self.cx.now);
-        self.cx.stats.waits += 1;
+        self.cx.stats.work.waits += 1;
         if self.cx.agenda.alarm.is_some_and(|alarm| alarm <= self.cx.now) {
             self.cx.agenda.alarm = None;
         }
@@ -205,7 +205,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     #[inline]
     fn take_events(&mut self) {
-        self.cx.stats.events += self.ready.len() as u64;
+        self.cx.stats.work.events += self.ready.len() as u64;
         for position in 0..self.ready.len() {
             let ready = self.ready[position];
             let token = Token::from_key(ready.key);
@@ -255,7 +255,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let Some(mail) = self.inbox.next() else { return };
             match mail {
                 Mail::Session(token, message) => {
-                    self.cx.stats.mails += 1;
+                    self.cx.stats.work.mails += 1;
                     let WorkerContext { service, agenda, .. } = &mut self.cx;
                     match self.slots.get_mut(token).filter(|slot| slot.is_open()) {
                         Some(slot) => service.message(&mut slot.session, message, token, agenda),
@@ -306,7 +306,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         match outcome {
             Outcome::Wait => {}
             Outcome::Again => {
-                cx.stats.requeued += 1;
+                cx.stats.work.requeued += 1;
                 if slot.enqueue() {
                     self.runs.push(token);
                 }
@@ -341,8 +341,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         slot.uncharge(&mut self.cx);
         self.cx.stats.connects_failed += u64::from(slot.is_connecting());
         self.wheel.remove(token.index());
-        if !self.cx.output.is_empty() || cause == CloseCause::Panicked {
-            self.cx.output = SendQueue::new();
+        if !self.cx.outputs.queue.is_empty() || cause == CloseCause::Panicked {
+            self.cx.outputs.queue = SendQueue::new();
         }
         let datagram_socket = slot.state.datagram_socket;
         let (socket, mut session) = slot.into_parts();

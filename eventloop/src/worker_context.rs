@@ -27,14 +27,10 @@ const SPARE_QUEUES_COUNT: usize = 16;
 pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     pub(crate) kernel: K,
     pub(crate) service: S,
-    /// What is read into.
-    pub(crate) input: ReceiveBuffer,
-    /// The other one: the large block, unless that is in use.
-    other_input: ReceiveBuffer,
-    input_is_bulk: bool,
-    pub(crate) output: SendQueue,
-    #[allow(clippy::vec_box, reason = "the boxes themselves are what is kept for the next slot")]
-    pub(crate) spare: Vec<Box<SendQueue>>,
+    /// What sockets are read into.
+    pub(crate) inputs: Inputs,
+    /// What is written from.
+    pub(crate) outputs: Outputs,
     pub(crate) mailbox: Mailbox<S::Message>,
     pub(crate) agenda: Agenda,
     pub(crate) limits: Limits,
@@ -52,6 +48,22 @@ pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     pub(crate) passing: Token,
 }
 
+/// What is written from.
+pub(crate) struct Outputs {
+    pub(crate) queue: SendQueue,
+    #[allow(clippy::vec_box, reason = "the boxes themselves are what is kept for the next slot")]
+    pub(crate) spare: Vec<Box<SendQueue>>,
+}
+
+/// What sockets are read into.
+pub(crate) struct Inputs {
+    /// What is read into.
+    pub(crate) current: ReceiveBuffer,
+    /// The other one: the large block, unless that is in use.
+    other: ReceiveBuffer,
+    is_bulk: bool,
+}
+
 impl<K: Kernel, S: Service> WorkerContext<K, S> {
     pub(crate) fn new(
         kernel: K,
@@ -64,13 +76,7 @@ impl<K: Kernel, S: Service> WorkerContext<K, S> {
         Self {
             kernel,
             service,
-            input: ReceiveBuffer::new(limits.turns.block_bytes),
-            other_input: ReceiveBuffer::unallocated(limits.turns.bulk_block_bytes),
-            input_is_bulk: false,
-            output: SendQueue::new(),
-            spare: Vec::new(),
-            mailbox,
-            // The first turn begins at once: the service may have something to begin with.
+            mailbox, // The first turn begins at once: the service may have something to begin with.
             agenda: Agenda { alarm: Some(now), ..Agenda::default() },
             limits,
             stats: Stats::default(),
@@ -82,6 +88,12 @@ impl<K: Kernel, S: Service> WorkerContext<K, S> {
             session_held_bytes: 0,
             datagram_sockets: DatagramSockets::default(),
             passing: Token::NOBODY,
+            inputs: Inputs {
+                current: ReceiveBuffer::new(limits.turns.block_bytes),
+                other: ReceiveBuffer::unallocated(limits.turns.bulk_block_bytes),
+                is_bulk: false,
+            },
+            outputs: Outputs { queue: SendQueue::new(), spare: Vec::new() },
         }
     }
 
@@ -97,38 +109,40 @@ impl<K: Kernel, S: Service> WorkerContext<K, S> {
     /// Puts the large block in place, or the usual one.
     #[inline]
     pub(crate) fn choose_block(&mut self, bulk: bool) {
-        if bulk != self.input_is_bulk {
-            std::mem::swap(&mut self.input, &mut self.other_input);
-            self.input_is_bulk = bulk;
+        if bulk != self.inputs.is_bulk {
+            std::mem::swap(&mut self.inputs.current, &mut self.inputs.other);
+            self.inputs.is_bulk = bulk;
         }
     }
 
     /// Takes over what a connection has unsent.
     pub(crate) fn take_unsent(&mut self, mut unsent: Box<SendQueue>) {
-        std::mem::swap(&mut self.output, &mut *unsent);
-        if self.spare.len() < SPARE_QUEUES_COUNT && unsent.allocated_bytes() < KEPT_QUEUE_BYTES {
-            self.spare.push(unsent);
+        std::mem::swap(&mut self.outputs.queue, &mut *unsent);
+        if self.outputs.spare.len() < SPARE_QUEUES_COUNT
+            && unsent.allocated_bytes() < KEPT_QUEUE_BYTES
+        {
+            self.outputs.spare.push(unsent);
         }
     }
 
     /// Gives up the memory of an output queue that was once very long.
     #[inline]
     pub(crate) fn trim(&mut self) {
-        if self.output.allocated_bytes() > KEPT_QUEUE_BYTES {
-            self.output = SendQueue::new();
+        if self.outputs.queue.allocated_bytes() > KEPT_QUEUE_BYTES {
+            self.outputs.queue = SendQueue::new();
         }
     }
 
     /// Gives back what is still unsent after a pass. `grown`: something may have been added.
     #[inline]
     pub(crate) fn keep_unsent(&mut self, grown: bool) -> Option<Box<SendQueue>> {
-        if self.output.is_empty() { None } else { self.keep(grown) }
+        if self.outputs.queue.is_empty() { None } else { self.keep(grown) }
     }
 
     #[cold]
     fn keep(&mut self, grown: bool) -> Option<Box<SendQueue>> {
-        let mut kept = self.spare.pop().unwrap_or_default();
-        std::mem::swap(&mut self.output, &mut *kept);
+        let mut kept = self.outputs.spare.pop().unwrap_or_default();
+        std::mem::swap(&mut self.outputs.queue, &mut *kept);
         if grown {
             kept.settle();
         }

@@ -193,7 +193,7 @@ fn a_connection_by_datagrams_is_a_session_as_any_other() {
     handle.shut_down(Duration::from_secs(20));
     assert_eq!(receive_prompt(&client), b"shut down");
     let stats = handle.join().unwrap()[0];
-    assert_eq!((stats.accepted, stats.closed_finished, stats.open), (2, 2, 0));
+    assert_eq!((stats.accepted, stats.closed.finished, stats.open), (2, 2, 0));
     assert!(stats.bytes_received > 300 && stats.bytes_sent > 300, "{stats:?}");
 }
 

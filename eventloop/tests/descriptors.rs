@@ -61,12 +61,12 @@ fn descriptor_exhaustion_degrades_and_never_spins() {
     let current = Some(next_descriptor() + 1);
     setrlimit(Resource::Nofile, Rlimit { current, ..whole }).unwrap();
     let mut waiting = TcpStream::connect(address).unwrap();
-    wait_until(&handle, |stats| stats.accept_pauses >= 3);
+    wait_until(&handle, |stats| stats.work.accept_pauses >= 3);
     let before = stats(&handle);
     assert_eq!(before.accepted, 1);
     // Asking for the counters wakes the worker, too: only the pauses tell how often it tried.
     let start = Instant::now();
-    wait_until(&handle, |stats| stats.accept_pauses >= before.accept_pauses + 3);
+    wait_until(&handle, |stats| stats.work.accept_pauses >= before.work.accept_pauses + 3);
     assert!(start.elapsed() > Duration::from_millis(200), "it tried again too soon");
     // Whoever is connected is served as before.
     ask(&mut busy, b"W");
@@ -75,5 +75,5 @@ fn descriptor_exhaustion_degrades_and_never_spins() {
     ask(&mut waiting, b"at last");
     handle.shut_down(Duration::ZERO);
     let stats = handle.join().unwrap()[0];
-    assert_eq!((stats.accepted, stats.closed_shed), (2, 0));
+    assert_eq!((stats.accepted, stats.closed.shed), (2, 0));
 }

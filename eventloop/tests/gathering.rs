@@ -68,7 +68,7 @@ fn a_pause_in_a_body_is_found_out_about() {
         // Behind it less than is gathered, and then nothing: the answer needs that it is read all the same.
         asked(&mut stream, b'W');
         let counted = stats(&handle);
-        assert!(counted.gathered >= 1, "{counted:?}");
+        assert!(counted.work.gathered >= 1, "{counted:?}");
         assert_eq!(counted.bytes_received, 2 + round * 300_001);
     }
     drop(stream);
@@ -87,13 +87,13 @@ fn the_end_of_a_gathered_connection_is_seen_at_once() {
     };
     let (mut stream, handle) = start(patient);
     stream.write_all(BEGIN).unwrap();
-    wait_until(&handle, |stats| stats.gathered == 1);
+    wait_until(&handle, |stats| stats.work.gathered == 1);
     stream.write_all(&[0x80; 1000]).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     let counted = stats(&handle);
-    assert_eq!((counted.bytes_received, counted.closed_finished), (1002, 1));
+    assert_eq!((counted.bytes_received, counted.closed.finished), (1002, 1));
     handle.shut_down(PATIENCE);
     handle.join().unwrap();
 }
@@ -109,7 +109,7 @@ fn fewer_bytes_than_are_gathered_wait_and_more_don_t() {
     };
     let (mut stream, handle) = start(patient);
     stream.write_all(BEGIN).unwrap();
-    wait_until(&handle, |stats| stats.gathered == 1);
+    wait_until(&handle, |stats| stats.work.gathered == 1);
     stream.write_all(&[0x80; 100_000]).unwrap();
     // A worker that has answered this was asked after the bytes lay in its socket.
     assert_eq!(stats(&handle).bytes_received, 2);
@@ -131,7 +131,7 @@ fn who_expects_nothing_more_is_read_byte_by_byte_again() {
     };
     let (mut stream, handle) = start(patient);
     stream.write_all(BEGIN).unwrap();
-    wait_until(&handle, |stats| stats.gathered == 1);
+    wait_until(&handle, |stats| stats.work.gathered == 1);
     // The first byte says that no more is expected; what is behind the first piece is then read at once.
     let mut last = vec![0x80; 2 * patient.gathering.gather_bytes];
     last[0] = b'H';
@@ -139,7 +139,7 @@ fn who_expects_nothing_more_is_read_byte_by_byte_again() {
     for _ in 0..3 {
         asked(&mut stream, b'W');
     }
-    assert_eq!(stats(&handle).gathered, 1);
+    assert_eq!(stats(&handle).work.gathered, 1);
     drop(stream);
     handle.shut_down(PATIENCE);
     handle.join().unwrap();
@@ -158,7 +158,7 @@ fn nothing_is_gathered_where_that_is_turned_off_or_slow() {
         stream.write_all(BEGIN).unwrap();
         stream.write_all(&[0x80; 100_000]).unwrap();
         asked(&mut stream, b'W');
-        assert_eq!(stats(&handle).gathered, 0);
+        assert_eq!(stats(&handle).work.gathered, 0);
         drop(stream);
         handle.shut_down(PATIENCE);
         handle.join().unwrap();

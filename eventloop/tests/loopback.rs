@@ -82,7 +82,7 @@ fn bytes_come_back() {
         assert_eq!(ask(&mut stream, &bytes), bytes);
     }
     drop(stream);
-    wait_until(&handle, |stats| stats.closed_finished == 1);
+    wait_until(&handle, |stats| stats.closed.finished == 1);
     let stats = end(handle);
     assert_eq!((stats.accepted, stats.panics), (1, 0));
     assert_eq!((stats.bytes_received, stats.bytes_sent), (4000, 4000));
@@ -104,7 +104,7 @@ fn megabytes_in_both_directions_at_once() {
     writing.join().unwrap();
     assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
     let stats = end(handle);
-    assert_eq!((stats.closed_finished, stats.open), (1, 0));
+    assert_eq!((stats.closed.finished, stats.open), (1, 0));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_reader_that_waits_holds_the_writer_up_and_loses_nothing() {
     let mut writer = stream.try_clone().unwrap();
     let copy = sent.clone();
     let writing = std::thread::spawn(move || writer.write_all(&copy).unwrap());
-    wait_until(&handle, |stats| stats.write_blocked > 0);
+    wait_until(&handle, |stats| stats.work.write_blocked > 0);
     let mut received = vec![0; sent.len()];
     stream.read_exact(&mut received).unwrap();
     writing.join().unwrap();
@@ -137,7 +137,7 @@ fn an_answer_reaches_a_peer_that_has_ended_its_side() {
         stream.read_to_end(&mut received).unwrap();
         assert!(received == sent);
     }
-    assert_eq!(end(handle).closed_finished, 3);
+    assert_eq!(end(handle).closed.finished, 3);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn the_last_answer_survives_an_upload_that_goes_on() {
     let mut received = Vec::new();
     stream.read_to_end(&mut received).unwrap();
     assert_eq!(received, b"one ");
-    wait_until(&handle, |stats| stats.closed_finished == 1);
+    wait_until(&handle, |stats| stats.closed.finished == 1);
     end(handle);
 }
 
@@ -171,7 +171,7 @@ fn endless_upload_after_the_last_answer_is_cut_off() {
         }
     };
     assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe));
-    assert_eq!(end(handle).closed_finished, 1);
+    assert_eq!(end(handle).closed.finished, 1);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_lingering_connection_ends_by_itself() {
     let mut stream = connect(address);
     stream.write_all(b"Q").unwrap();
     // The peer never closes.
-    wait_until(&handle, |stats| stats.closed_finished == 1);
+    wait_until(&handle, |stats| stats.closed.finished == 1);
     end(handle);
 }
 
@@ -198,7 +198,7 @@ fn slow_reader_of_the_last_answer_is_cut_off() {
     let mut stream = connect(address);
     // `B` asks for more than all buffers hold and closes behind it; nobody reads.
     stream.write_all(b"B").unwrap();
-    wait_until(&handle, |stats| stats.closed_stalled == 1);
+    wait_until(&handle, |stats| stats.closed.stalled == 1);
     end(handle);
 }
 
@@ -288,8 +288,8 @@ fn mails_that_come_together_are_one_turn_of_their_session() {
     assert_eq!(answer, b"mail".repeat(MAILS));
     drop(stream);
     let stats = end(handle);
-    assert_eq!(stats.mails, MAILS as u64);
-    assert!(stats.turns <= 4, "the order, the mail, the end: {stats:?}");
+    assert_eq!(stats.work.mails, MAILS as u64);
+    assert!(stats.work.turns <= 4, "the order, the mail, the end: {stats:?}");
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn mail_reaches_a_session_and_comes_back_from_one_that_is_gone() {
     // `L` keeps the session's token for the mail after its end.
     stream.write_all(b"LQ").unwrap();
     drop(stream);
-    wait_until(&handle, |stats| stats.closed_finished == 1);
+    wait_until(&handle, |stats| stats.closed.finished == 1);
     let mut other = connect(address);
     other.write_all(b"U").unwrap();
     let mut answer = [0; 11];
@@ -325,7 +325,7 @@ fn a_panic_ends_its_session_alone() {
     assert_eq!(received, b"");
     assert_eq!(ask(&mut bystander, b"after"), b"after");
     let stats = end(handle);
-    assert_eq!((stats.panics, stats.closed_panicked), (1, 1));
+    assert_eq!((stats.panics, stats.closed.panicked), (1, 1));
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn connection_flood_sheds_the_longest_idle() {
     assert_eq!(ask(&mut streams[0], b"still"), b"still");
     assert_eq!(ask(&mut streams[2], b"still"), b"still");
     let stats = end(handle);
-    assert_eq!((stats.accepted, stats.closed_shed), (4, 1));
+    assert_eq!((stats.accepted, stats.closed.shed), (4, 1));
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn memory_of_a_connection_is_bounded_by_reading_no_more() {
         greedy.write_all(&pattern(32 * 1024 * 1024)).unwrap();
         greedy
     });
-    wait_until(&handle, |stats| stats.held_full == 1);
+    wait_until(&handle, |stats| stats.work.held_full == 1);
     let mut other = connect(address);
     assert_eq!(ask(&mut other, b"others go on"), b"others go on");
     let received = handle.stats()[0].bytes_received;
@@ -378,7 +378,7 @@ fn memory_of_a_connection_is_bounded_by_reading_no_more() {
         assert_eq!(ask(&mut other, b"F"), b"F");
         stats.bytes_received > 32 * 1024 * 1024
     });
-    assert!(handle.stats()[0].held_full > 1);
+    assert!(handle.stats()[0].work.held_full > 1);
     drop((sender, other));
     assert_eq!(end(handle).held_bytes, 0);
 }
@@ -402,9 +402,9 @@ fn memory_of_a_worker_is_bounded_by_closing_those_that_hold_most() {
     };
     let mut small = keep(10_000);
     let mut oldest = keep(LARGE_BYTES);
-    assert_eq!(handle.stats()[0].closed_memory, 0);
+    assert_eq!(handle.stats()[0].closed.memory, 0);
     let mut newest = keep(NEWEST_BYTES);
-    wait_until(&handle, |stats| stats.closed_memory == 1);
+    wait_until(&handle, |stats| stats.closed.memory == 1);
     let _ = oldest.read_to_end(&mut Vec::new());
     for survivor in [&mut small, &mut newest] {
         // The mail is no byte that is kept.
@@ -424,7 +424,7 @@ fn connection_flood_waits_while_nobody_is_idle() {
     assert_eq!(ask(&mut busy, b"W"), b"W");
     let mut waiting = connect(address);
     waiting.write_all(b"me too").unwrap();
-    wait_until(&handle, |stats| stats.accept_pauses >= 1);
+    wait_until(&handle, |stats| stats.work.accept_pauses >= 1);
     assert_eq!(ask(&mut busy, b"W"), b"W");
     drop(busy);
     let mut answer = [0; 6];
@@ -454,7 +454,7 @@ fn a_shutdown_says_goodbye_and_a_busy_session_may_finish() {
     assert_eq!(goodbye, b"Ibye");
     drop(busy);
     let stats = handle.join().unwrap();
-    assert!(stats.iter().all(|stats| stats.closed_drained == 0 && stats.open == 0));
+    assert!(stats.iter().all(|stats| stats.closed.drained == 0 && stats.open == 0));
 }
 
 #[test]
@@ -463,7 +463,7 @@ fn a_shutdown_runs_out_of_patience() {
     let mut busy = connect(address);
     assert_eq!(ask(&mut busy, b"W"), b"W");
     handle.shut_down(Duration::from_millis(30));
-    assert_eq!(handle.join().unwrap()[0].closed_drained, 1);
+    assert_eq!(handle.join().unwrap()[0].closed.drained, 1);
 }
 
 #[test]
@@ -503,7 +503,7 @@ fn a_reset_ends_a_session_that_does_not_read() {
     stream.write_all(b"unread").unwrap();
     socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     drop(stream);
-    wait_until(&handle, |stats| stats.closed_failed == 1);
+    wait_until(&handle, |stats| stats.closed.failed == 1);
     end(handle);
 }
 
@@ -528,5 +528,5 @@ fn greedy_peer_does_not_starve_the_others() {
     feeding.join().unwrap();
     wait_until(&handle, |stats| stats.bytes_received > 32 * 1024 * 1024);
     drop(greedy);
-    assert!(end(handle).requeued > 0);
+    assert!(end(handle).work.requeued > 0);
 }

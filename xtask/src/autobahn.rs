@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::ci;
+use crate::builds;
 use crate::manifest::cargo;
 use crate::report::Report;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(cases: &[String]) -> ExitCode {
         return report.finish();
     }
     let named = std::env::var_os("BOLIDE_BIN").map(PathBuf::from);
-    let server = named.unwrap_or_else(|| ci::built(&mut report, &root, "release"));
+    let server = named.unwrap_or_else(|| builds::built(&mut report, &root, "release"));
     let mut build = Command::new(cargo());
     build.args(["build", "--package", "bolide-conformance", "--example"]);
     build.arg("autobahn_client").current_dir(&root);

@@ -1,9 +1,9 @@
 //! The steps of `cargo xtask test`, `cargo xtask ci` and their parts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::manifest::cargo;
+use crate::builds::{MEASURED, WHOLE, building, built, built_for_tests, in_root};
 use crate::report::Report;
 use crate::tree::Tree;
 use crate::{deny, fuzz, packages, steady, tidy, tools};
@@ -13,12 +13,6 @@ const FUZZ_SECONDS: u32 = 5;
 
 /// The packages whose tests talk to the program from outside.
 const OUTSIDE: &[&str] = &["bolide-e2e", "bolide-conformance"];
-
-/// What the program has where it is not built in a hurry.
-pub(crate) const WHOLE: [&str; 2] = ["--features", "bolide-cli/parquet"];
-
-/// The profile of what is published and measured.
-pub(crate) const MEASURED: &str = "dist";
 
 /// `cargo xtask test`: every test that this machine can run.
 pub(crate) fn test(_: &[String]) -> ExitCode {
@@ -100,32 +94,6 @@ pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Builds the program with a profile of cargo. Returns where it is.
-pub(crate) fn built(report: &mut Report, root: &Path, profile: &str) -> PathBuf {
-    let (build, program) = building(root, profile);
-    report.step(&format!("{profile} build"), build);
-    program
-}
-
-/// What builds the program with a profile of cargo, and where it will be.
-fn building(root: &Path, profile: &str) -> (Command, PathBuf) {
-    let build = ["build", "--profile", profile, "--package", "bolide-cli"];
-    let command = in_root(root, &[&build[..], &WHOLE].concat());
-    (command, target(root).join(profile).join("bolide"))
-}
-
-/// Builds the program with the tests: what both consist of is built once. Returns where it is.
-pub(crate) fn built_for_tests(report: &mut Report, root: &Path) -> PathBuf {
-    let build = ["build", "--workspace", "--bins", "--tests"];
-    report.step("build", in_root(root, &[&build[..], &WHOLE].concat()));
-    target(root).join("debug/bolide")
-}
-
-fn target(root: &Path) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    target.map_or_else(|| root.join("target"), PathBuf::from)
-}
-
 /// The tests of all packages, one program after the other.
 fn tests(report: &mut Report, root: &Path, program: &Path) {
     let mut tests = of_tests(root, &["--no-fail-fast"]);
@@ -147,10 +115,4 @@ fn outside(report: &mut Report, root: &Path, program: &Path) {
 
 fn counting(root: &Path) -> Command {
     in_root(root, &["run", "--quiet", "--package", "bolide-instructions", "--"])
-}
-
-fn in_root(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(cargo());
-    command.args(arguments).current_dir(root);
-    command
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a task runner talks to whoever started it")]
 
 mod autobahn;
+mod builds;
 mod ci;
 mod deny;
 mod fuzz;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::ci;
+use crate::builds;
 use crate::report::Report;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -36,7 +36,7 @@ pub(crate) fn run(wanted: &[String]) -> ExitCode {
     let mut report = Report::default();
     let program = match std::env::var_os("BOLIDE_BIN") {
         Some(program) => PathBuf::from(program),
-        None => ci::built(&mut report, &root, ci::MEASURED),
+        None => builds::built(&mut report, &root, builds::MEASURED),
     };
     every(&mut report, &root, &program, wanted);
     report.finish()

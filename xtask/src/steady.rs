@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::ci;
+use crate::builds;
 use crate::manifest::cargo;
 use crate::report::Report;
 
@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     }
     let packages = if wanted.is_empty() { PACKAGES } else { &wanted };
     let (root, mut report) = (crate::root(), Report::default());
-    let program = ci::built_for_tests(&mut report, &root);
+    let program = builds::built_for_tests(&mut report, &root);
     report.check("steady", || check(&root, &program, packages, CONDITIONS, times));
     report.finish()
 }
@@ -211,7 +211,7 @@ fn why(said: &str) -> &str {
 fn suites(root: &Path, packages: &[&str]) -> Result<Vec<Suite>, String> {
     let mut build = Command::new(cargo());
     build.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
-    build.args(ci::WHOLE);
+    build.args(builds::WHOLE);
     let output = build.current_dir(root).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cargo can't be run: {error}"))?;
     if !output.status.success() {

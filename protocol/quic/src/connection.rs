@@ -18,7 +18,7 @@ use quinn_proto::{
 use crate::endpoint::{Delivery, Endpoint, Key};
 use crate::facts::QuicStats;
 use crate::limits::{BATCH_COUNT, RESERVED_STREAMS_COUNT};
-use crate::reasons::{close_reason, tls_failure};
+use crate::reasons::{NO_ERROR, close_reason, tls_failure};
 use crate::windows::{Receiving, Sending};
 
 /// The longest piece that is read of a stream at once, in bytes.
@@ -26,9 +26,6 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// What every path lets through (RFC 9000 §14), in bytes: no datagram of a handshake is larger.
 const DATAGRAM_BYTES_MIN: usize = 1200;
-
-/// H3_NO_ERROR (RFC 9114 §8.1).
-pub(crate) const NO_ERROR: u64 = 0x100;
 
 /// What quinn-proto wants to be sent, in our words.
 pub(crate) fn batch(transmit: &Transmit) -> DatagramBatch {

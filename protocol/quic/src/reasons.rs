@@ -3,7 +3,8 @@
 use bolide_semantics::CloseReason;
 use quinn_proto::{ConnectionError, TransportErrorCode};
 
-use crate::connection::NO_ERROR;
+/// H3_NO_ERROR (RFC 9114 §8.1).
+pub(crate) const NO_ERROR: u64 = 0x100;
 
 /// Where the codes of TLS's alerts begin (RFC 9000 §20.1).
 const CRYPTO_ERROR: u64 = 0x100;

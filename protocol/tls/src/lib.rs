@@ -16,6 +16,7 @@ mod client_certificate;
 mod client_config;
 #[cfg(feature = "rustls")]
 mod client_sessions;
+mod clock;
 mod error;
 mod facts;
 #[cfg(feature = "rustls")]
@@ -48,6 +49,7 @@ pub use absent::{ClientTls, Identity, Issued, ServerTls, TlsLayer};
 pub use certificates::Identity;
 #[cfg(feature = "rustls")]
 pub use client_config::ClientTls;
+pub use clock::WallClock;
 pub use error::{IdentityError, TlsFailure};
 pub use facts::{Alpn, ClientCertificate, HandshakeFacts, Opened};
 #[cfg(feature = "rustls")]
@@ -58,7 +60,6 @@ pub use issued::Issued;
 pub use layer::TlsLayer;
 pub use options::{
     ClientOptions, Clients, HandshakeRules, IssuedNames, ServerOptions, TlsVersion, Trust,
-    WallClock,
 };
 #[cfg(feature = "rustls")]
 pub use renewal::RenewalFacts;

@@ -1,8 +1,5 @@
 //! RFC 8446 §4: what servers and clients show, ask for and agree to.
 
-use std::fmt;
-use std::time::SystemTime;
-
 use crate::{Alpn, Identity, Issued};
 
 /// Whom a client trusts.
@@ -107,14 +104,4 @@ pub struct IssuedNames {
     pub table: Issued,
     /// The names, in lower case, without wildcards. The first that has a certificate has the default one, where there is no other.
     pub names: Vec<String>,
-}
-
-/// Where the time of day comes from, for the validity of certificates and tickets.
-#[derive(Clone, Copy)]
-pub struct WallClock(pub fn() -> SystemTime);
-
-impl fmt::Debug for WallClock {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("WallClock")
-    }
 }

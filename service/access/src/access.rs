@@ -12,7 +12,7 @@ use bolide_server::{
 use crate::bandwidth::{Bandwidth, SlowedContent};
 use crate::basic::{BasicAuth, Checked};
 use crate::concurrency::Concurrency;
-use crate::forward::ForwardAuth;
+use crate::forward::{ForwardAuth, busy};
 use crate::rate::{RateLimit, Verdict};
 use crate::user;
 
@@ -122,11 +122,6 @@ impl Access {
             }
         }
     }
-}
-
-/// As many wait as may.
-pub(crate) fn busy() -> Response {
-    Response::error(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "1")
 }
 
 /// RFC 6585 §4: as many requests of the client are open as may be.

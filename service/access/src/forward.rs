@@ -12,7 +12,6 @@ use bolide_server::{
     Responder, Response, StatusCode,
 };
 
-use crate::access::busy;
 use crate::basic::AuthError;
 use crate::limits::{
     FORWARD_BODY_BYTES, FORWARD_THREADS_COUNT, FORWARD_TIMEOUT, FORWARD_WAITING_COUNT,
@@ -310,4 +309,9 @@ impl Handler for Passed {
         let own = size_of::<Self>() + size_of::<Granted>() + self.asked_bytes;
         own + user + given.fields.iter().map(|(_, value)| value.len()).sum::<usize>()
     }
+}
+
+/// As many wait as may.
+pub(crate) fn busy() -> Response {
+    Response::error(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "1")
 }

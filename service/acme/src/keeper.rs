@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 use bolide_connection::{Identity, Issued, RenewalFacts};
 
 use crate::event::Event;
+use crate::failure::Failure;
 use crate::limits::SLEEP_MAX;
-use crate::order::{Failure, OrderInputs};
+use crate::order::OrderInputs;
 use crate::responses::Responses;
 use crate::schedule::{Due, Kept, time};
 use crate::settings::Settings;

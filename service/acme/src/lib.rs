@@ -11,6 +11,7 @@
 
 mod certificate;
 mod event;
+mod failure;
 mod keeper;
 pub mod limits;
 mod order;

@@ -11,8 +11,8 @@ use http::header::RETRY_AFTER;
 use http::{Request, Response};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 
+use crate::failure::Failure;
 use crate::limits::{REQUEST_TIMEOUT, RESPONSE_BYTES, RETRY_AFTER_MAX};
-use crate::order::Failure;
 
 /// The transport of one attempt. Clones are the same.
 #[derive(Debug, Clone)]

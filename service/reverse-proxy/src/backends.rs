@@ -40,12 +40,15 @@ pub(crate) struct Backend {
     /// What the copies of an upstream hold together; for a copy, what of it is in that sum.
     pub(crate) of_clients: PoolCensus,
     multiplexes: Option<bool>,
-    destinations: Vec<Destination>,
-    next_destination: usize,
-    /// How many of them no connection could be made to, one after the other, since one could.
-    unreachable: usize,
-    /// Which addresses these are, of those that the watch has found.
-    generation: u64,
+    /// Where connections go.
+    addresses: Addresses,
+    /// How many of the requests it gets.
+    share: Share,
+}
+
+/// How many of the requests it gets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
     weight: u32,
     /// The hash of its name.
     hash: u64,
@@ -53,10 +56,21 @@ pub(crate) struct Backend {
     credit: i64,
 }
 
+/// Where connections go.
+#[derive(Debug, Clone)]
+pub(crate) struct Addresses {
+    destinations: Vec<Destination>,
+    next: usize,
+    /// How many of them no connection could be made to, one after the other, since one could.
+    unreachable: usize,
+    /// Which addresses these are, of those that the watch has found.
+    generation: u64,
+}
+
 impl Backend {
     /// Enters one more connection into the pool; where it goes.
     pub(crate) fn begin_dial(&mut self) -> (ConnectionKey, Rc<ConnectionTasks>, Destination) {
-        let destination = self.destinations[self.next_destination].clone();
+        let destination = self.addresses.destinations[self.addresses.next].clone();
         let tasks = ConnectionTasks::new(destination.clone(), Rc::clone(&self.lease));
         let tasks = Rc::new(tasks);
         let key = self.pool.dial(Rc::clone(&tasks));
@@ -74,8 +88,7 @@ impl Backend {
             copy_of: Some(own),
             lease: Rc::default(),
             of_clients: PoolCensus::default(),
-            destinations: self.destinations.clone(),
-            unreachable: 0,
+            addresses: Addresses { unreachable: 0, ..self.addresses.clone() },
             ..*self
         }
     }
@@ -83,10 +96,11 @@ impl Backend {
     /// Takes the addresses over that the watch has found. Connections to others end when what they carry is
     /// complete.
     fn move_to(&mut self, watched: &Watched) {
-        self.generation = watched.generation();
-        self.destinations = watched.destinations();
-        (self.next_destination, self.unreachable) = (0, 0);
-        let is_left = |tasks: &&Rc<ConnectionTasks>| !self.destinations.contains(&tasks.to);
+        self.addresses.generation = watched.generation();
+        self.addresses.destinations = watched.destinations();
+        (self.addresses.next, self.addresses.unreachable) = (0, 0);
+        let is_left =
+            |tasks: &&Rc<ConnectionTasks>| !self.addresses.destinations.contains(&tasks.to);
         let left: Vec<Rc<ConnectionTasks>> =
             self.pool.connections().filter(is_left).map(Rc::clone).collect();
         for tasks in left {
@@ -99,7 +113,7 @@ impl Backend {
 
     /// A connection is ready.
     pub(crate) fn dial_succeeded(&mut self) {
-        self.unreachable = 0;
+        self.addresses.unreachable = 0;
     }
 
     /// A connection could not be made: the next goes to another address, if there is one. Returns those who wait
@@ -111,9 +125,9 @@ impl Backend {
         now: Instant,
     ) -> Vec<Shared> {
         // Others may have found out the same.
-        if self.destinations[self.next_destination] == *to {
-            self.next_destination = (self.next_destination + 1) % self.destinations.len();
-            self.unreachable += 1;
+        if self.addresses.destinations[self.addresses.next] == *to {
+            self.addresses.next = (self.addresses.next + 1) % self.addresses.destinations.len();
+            self.addresses.unreachable += 1;
         }
         if self.may_dial() {
             self.pool.elsewhere(key, now);
@@ -121,14 +135,14 @@ impl Backend {
         }
         let in_vain = self.pool.closed(key);
         if self.pool.counts().0 == 0 {
-            self.unreachable = 0;
+            self.addresses.unreachable = 0;
         }
         in_vain
     }
 
     /// Whether an address is left that was not tried in vain just now.
     pub(crate) fn may_dial(&self) -> bool {
-        self.unreachable < self.destinations.len()
+        self.addresses.unreachable < self.addresses.destinations.len()
     }
 }
 
@@ -236,16 +250,20 @@ impl Backends {
                 is_https: upstream.scheme.is_secure(),
                 outstanding: 0,
                 health: settings.watch.list[at].health(),
-                destinations: settings.watch.list[at].destinations(),
-                next_destination: 0,
-                unreachable: 0,
-                generation: settings.watch.list[at].generation(),
-                weight: upstream.weight,
-                hash: hash(upstream.name().as_bytes()),
-                credit: 0,
+                addresses: Addresses {
+                    destinations: settings.watch.list[at].destinations(),
+                    next: 0,
+                    unreachable: 0,
+                    generation: settings.watch.list[at].generation(),
+                },
+                share: Share {
+                    weight: upstream.weight,
+                    hash: hash(upstream.name().as_bytes()),
+                    credit: 0,
+                },
             }
         };
-        let name = settings.server_name.as_deref();
+        let name = settings.security.server_name.as_deref();
         let mut list = Slab::new();
         for (at, upstream) in settings.upstreams.iter().enumerate() {
             let multiplexes = match upstream.scheme {
@@ -253,11 +271,12 @@ impl Backends {
                 Scheme::Http2 | Scheme::Http3 => Some(true),
                 Scheme::Tls => None,
             };
-            let dial = upstream.dial(settings.tls.as_ref(), name, limits.times.connect_timeout);
+            let dial =
+                upstream.dial(settings.security.tls.as_ref(), name, limits.times.connect_timeout);
             list.insert(backend(at, dial, multiplexes));
         }
         for (at, upstream) in settings.upstreams.iter().enumerate() {
-            let tls = settings.tunnel_tls.as_ref();
+            let tls = settings.security.tunnel_tls.as_ref();
             if let Some(dial) = upstream.tunnel_dial(tls, name, limits.times.connect_timeout) {
                 list[at].for_tunnels = Some(list.insert(backend(at, dial, Some(false))));
             }
@@ -280,7 +299,7 @@ impl Backends {
     /// Takes over what the watch has found out about an upstream that is about to be asked.
     pub(crate) fn refresh(&mut self, at: usize) {
         let watched = &self.watched[self.list[at].upstream];
-        if self.list[at].generation != watched.generation() {
+        if self.list[at].addresses.generation != watched.generation() {
             self.list[at].move_to(watched);
         }
     }
@@ -396,15 +415,15 @@ impl Backends {
         let sum = |of: fn(&Backend) -> u32| -> u64 {
             candidates.iter().map(|at| u64::from(of(&self.list[*at]))).sum()
         };
-        let (open, weights) = (sum(|one| one.outstanding) + 1, sum(|one| one.weight));
+        let (open, weights) = (sum(|one| one.outstanding) + 1, sum(|one| one.share.weight));
         let share = u64::from(self.hash_load_percent.max(101)) * open;
         let has_room = |backend: &Backend| {
-            u64::from(backend.outstanding) * weights * 100 < share * u64::from(backend.weight)
+            u64::from(backend.outstanding) * weights * 100 < share * u64::from(backend.share.weight)
         };
         let mut best = (f64::NEG_INFINITY, candidates[0]);
         for at in candidates {
             let backend = &self.list[*at];
-            let score = score(request, backend.hash, backend.weight);
+            let score = score(request, backend.share.hash, backend.share.weight);
             if score > best.0 && has_room(backend) {
                 best = (score, *at);
             }
@@ -418,13 +437,13 @@ impl Backends {
         let mut next = candidates[0];
         for at in candidates {
             let backend = &mut self.list[*at];
-            backend.credit += i64::from(backend.weight);
-            total += i64::from(backend.weight);
-            if self.list[*at].credit > self.list[next].credit {
+            backend.share.credit += i64::from(backend.share.weight);
+            total += i64::from(backend.share.weight);
+            if self.list[*at].share.credit > self.list[next].share.credit {
                 next = *at;
             }
         }
-        self.list[next].credit -= total;
+        self.list[next].share.credit -= total;
         next
     }
 
@@ -435,7 +454,7 @@ impl Backends {
         let mut least = from[0];
         for at in from.iter().chain(before) {
             let load = |at: usize, other: usize| {
-                u64::from(self.list[at].outstanding) * u64::from(self.list[other].weight)
+                u64::from(self.list[at].outstanding) * u64::from(self.list[other].share.weight)
             };
             if load(*at, least) < load(least, *at) {
                 least = *at;

@@ -114,15 +114,16 @@ impl UpstreamExchanges {
     fn look_at(&mut self, state: Shared, orders: &mut Orders<'_>) {
         let (exchange, abandoned) = {
             let mut state = state.borrow_mut();
-            state.listed = false;
+            state.carrier.listed = false;
             let here = state
+                .carrier
                 .connection
                 .as_ref()
                 .is_some_and(|connection| Rc::ptr_eq(connection, &self.tasks));
             if !here {
                 return;
             }
-            (state.exchange, state.abandoned)
+            (state.carrier.exchange, state.client.abandoned)
         };
         match (exchange, abandoned) {
             (None, true) => {
@@ -156,11 +157,11 @@ impl UpstreamExchanges {
         let worker = Rc::clone(&self.worker);
         let mut state = shared.borrow_mut();
         state.waits = None;
-        state.connection = Some(Rc::clone(&self.tasks));
+        state.carrier.connection = Some(Rc::clone(&self.tasks));
         let is_multiplexed = self.tasks.is_multiplexed.get();
         let goes_over = |wish: &Wish| !is_multiplexed || wish.over_http2().is_some();
-        state.wish_sent = state.wish.as_deref().is_some_and(goes_over);
-        if state.wish_sent {
+        state.switch.wish_sent = state.switch.wish.as_deref().is_some_and(goes_over);
+        if state.switch.wish_sent {
             match orders.takes_protocols() {
                 None => {
                     drop(state);
@@ -183,7 +184,7 @@ impl UpstreamExchanges {
         match send(&worker, self.upstream, &state, is_multiplexed, orders) {
             Ok(id) => {
                 worker.counters(self.upstream).requests.count();
-                state.exchange = Some(id);
+                state.carrier.exchange = Some(id);
                 state.moved = Some(orders.now());
                 state.came_to(|times| &mut times.sent, orders.now());
                 drop(state);
@@ -193,7 +194,7 @@ impl UpstreamExchanges {
             }
             Err(Misuse::Refused) if orders.available() == 0 => {
                 // The connection has come to its end since it was chosen: another takes the request.
-                state.connection = None;
+                state.carrier.connection = None;
                 drop(state);
                 let backend = &mut worker.backends.borrow_mut()[self.upstream];
                 backend.pool.set_room(self.key, 0);
@@ -214,7 +215,7 @@ impl UpstreamExchanges {
     /// Sends what there is of the request's body.
     fn send_body(&mut self, id: ExchangeId, shared: &Shared, orders: &mut Orders<'_>) {
         let state = &mut *shared.borrow_mut();
-        if state.wish_sent && !state.tunnel {
+        if state.switch.wish_sent && !state.switch.tunnel {
             return;
         }
         let had = state.up.taken_bytes;
@@ -241,10 +242,10 @@ impl UpstreamExchanges {
             state.up.settle();
         }
         // The end of a tunnel of HTTP/1.1 in one direction ends it.
-        if state.tunnel && state.up.finished && !self.tasks.is_multiplexed.get() {
+        if state.switch.tunnel && state.up.finished && !self.tasks.is_multiplexed.get() {
             state.down.ended = true;
-            state.connection = None;
-            state.exchange = None;
+            state.carrier.connection = None;
+            state.carrier.exchange = None;
             self.woken.push(Rc::clone(shared));
             if let Some(at) = self.find(id) {
                 self.remove(at);
@@ -264,12 +265,12 @@ impl UpstreamExchanges {
             state.moved = Some(orders.now());
             state.answered = true;
             state.came_to(|times| &mut times.head, orders.now());
-            let asked = state.wish.as_ref().filter(|_| state.wish_sent);
+            let asked = state.switch.wish.as_ref().filter(|_| state.switch.wish_sent);
             let misread = asked.is_some_and(|wish| wish.is_misread(orders.head(), multiplexed));
             match asked.filter(|wish| wish.is_granted(orders.head(), multiplexed)) {
                 Some(wish) => {
                     wish.answer(orders.head(), &mut state.answer_head);
-                    state.tunnel = true;
+                    state.switch.tunnel = true;
                     if state.up.finished {
                         state.up = Flow::default();
                     }
@@ -291,7 +292,7 @@ impl UpstreamExchanges {
             return self.complete(at, orders);
         }
         let limits = self.worker.limits();
-        let is_tunnel = shared.borrow().tunnel;
+        let is_tunnel = shared.borrow().switch.tunnel;
         let pause =
             if is_tunnel { limits.times.tunnel_timeout } else { limits.times.pause_timeout };
         self.arm(orders.now() + pause);
@@ -339,8 +340,8 @@ impl UpstreamExchanges {
             orders.abort(id);
         }
         state.came_to(|times| &mut times.end, orders.now());
-        state.connection = None;
-        state.exchange = None;
+        state.carrier.connection = None;
+        state.carrier.exchange = None;
     }
 
     fn informed(&mut self, at: usize, orders: &Orders<'_>) {
@@ -366,7 +367,7 @@ impl UpstreamExchanges {
             let (timeout, waits, moved, answered) = {
                 let state = self.open[at].1.borrow();
                 let limits = self.worker.limits();
-                let timeout = match (state.tunnel, state.answered) {
+                let timeout = match (state.switch.tunnel, state.answered) {
                     (true, _) => limits.times.tunnel_timeout,
                     (_, true) => limits.times.pause_timeout,
                     (_, false) => limits.times.first_byte_timeout,
@@ -417,12 +418,12 @@ impl UpstreamExchanges {
 
 /// Whether it is the upstream's turn to move.
 fn waits_for_upstream(state: &SharedExchange) -> bool {
-    if state.tunnel {
+    if state.switch.tunnel {
         true
     } else if state.answered {
         state.down.is_empty()
     } else {
-        state.up.finished || state.up.blocked || state.wish_sent
+        state.up.finished || state.up.blocked || state.switch.wish_sent
     }
 }
 
@@ -445,7 +446,7 @@ fn send(
         Some(FieldName::Upgrade) => is_multiplexed,
         Some(FieldName::SecWebsocketKey) => is_connect,
         // What follows the head is no content: it is the tunnel, or nothing.
-        Some(FieldName::ContentLength) => state.wish_sent,
+        Some(FieldName::ContentLength) => state.switch.wish_sent,
         _ => false,
     };
     let mut fields = refs(head);
@@ -552,8 +553,8 @@ impl Owner for UpstreamExchanges {
         for state in left.into_iter().chain(mem::take(&mut self.held)) {
             let is_here = {
                 let mut state = state.borrow_mut();
-                state.listed = false;
-                let is_here = state.connection.take().is_some() && !state.abandoned;
+                state.carrier.listed = false;
+                let is_here = state.carrier.connection.take().is_some() && !state.client.abandoned;
                 if is_here {
                     state.fail(Failure::ended(ending, false));
                 }

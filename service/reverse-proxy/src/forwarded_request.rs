@@ -73,7 +73,7 @@ impl ForwardedRequest {
             let backends = self.worker.backends.borrow();
             let state = self.state.borrow();
             let refuses = backends[upstream].refuses_tunnels
-                && state.wish.as_ref().is_some_and(|wish| wish.over_http2().is_some());
+                && state.switch.wish.as_ref().is_some_and(|wish| wish.over_http2().is_some());
             backends[upstream].for_tunnels.filter(|_| refuses)
         };
         self.enter(beside.unwrap_or(upstream), io);
@@ -94,8 +94,8 @@ impl ForwardedRequest {
             let mut state = self.state.borrow_mut();
             state.times = Some(UpstreamTimes::chosen_at(now));
             if let Some(tasks) = backend.pool.take() {
-                state.connection = Some(Rc::clone(tasks));
-                state.listed = true;
+                state.carrier.connection = Some(Rc::clone(tasks));
+                state.carrier.listed = true;
                 (upstream, tasks.leave(Rc::clone(&self.state)))
             } else if may_wait && let Ok(key) = backend.pool.wait(Rc::clone(&self.state), now) {
                 state.waits = Some(key);
@@ -128,11 +128,11 @@ impl ForwardedRequest {
     /// Has the connection look at what was left for it.
     fn call_line(&self, io: &mut Io<'_>) {
         let mut state = self.state.borrow_mut();
-        if state.listed {
+        if state.carrier.listed {
             return;
         }
-        let Some(tasks) = state.connection.clone() else { return };
-        state.listed = true;
+        let Some(tasks) = state.carrier.connection.clone() else { return };
+        state.carrier.listed = true;
         if let Some(token) = tasks.leave(Rc::clone(&self.state)) {
             io.outward().call(token);
         }
@@ -206,7 +206,7 @@ impl ForwardedRequest {
             if !state.down.is_empty() {
                 state.down.settle();
             }
-            let enough = match &state.connection {
+            let enough = match &state.carrier.connection {
                 Some(tasks) if tasks.is_multiplexed.get() => 1,
                 Some(_) => TELL_BYTES,
                 None => usize::MAX,
@@ -260,7 +260,7 @@ impl Exchange for ForwardedRequest {
     }
 
     fn on_start(&mut self, io: &mut Io<'_>) {
-        self.state.borrow_mut().waker = Some(io.local_waker());
+        self.state.borrow_mut().client.waker = Some(io.local_waker());
         self.worker.backends.borrow_mut().requested();
         self.dispatch(None, io);
     }
@@ -269,7 +269,7 @@ impl Exchange for ForwardedRequest {
         {
             let state = &mut *self.state.borrow_mut();
             state.up.push(data, end);
-            if state.connection.is_none() {
+            if state.carrier.connection.is_none() {
                 state.up.settle();
             }
         }
@@ -295,7 +295,7 @@ impl Exchange for ForwardedRequest {
     fn on_wake(&mut self, io: &mut Io<'_>) {
         let (taken, failure, waits) = {
             let state = &mut *self.state.borrow_mut();
-            state.woken = false;
+            state.client.woken = false;
             (state.up.taken(), state.failure.take(), state.waits)
         };
         if taken > 0 {
@@ -320,12 +320,12 @@ impl Drop for ForwardedRequest {
     fn drop(&mut self) {
         // After a panic, a cell may be in use.
         let Ok(mut state) = self.state.try_borrow_mut() else { return };
-        state.abandoned = true;
-        state.waker = None;
-        let connection = state.connection.clone();
+        state.client.abandoned = true;
+        state.client.waker = None;
+        let connection = state.carrier.connection.clone();
         let waits = std::mem::take(&mut state.waits);
         if let Some(tasks) = connection
-            && !std::mem::replace(&mut state.listed, true)
+            && !std::mem::replace(&mut state.carrier.listed, true)
         {
             tasks.leave(Rc::clone(&self.state));
             tasks.wake();

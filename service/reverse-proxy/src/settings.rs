@@ -65,12 +65,8 @@ pub enum DotSegments {
 #[derive(Debug, Clone)]
 pub struct ProxySettings {
     pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) tls: Option<ClientTls>,
-    /// For connections that carry tunnels only.
-    pub(crate) tunnel_tls: Option<ClientTls>,
-    identity: Option<Identity>,
-    pub(crate) server_name: Option<String>,
-    trust: Trust,
+    /// How connections to upstreams are secured.
+    pub(crate) security: Security,
     health: Option<HealthCheck>,
     resolver: Resolver,
     pub(crate) balance: Balance,
@@ -84,6 +80,17 @@ pub struct ProxySettings {
     pub(crate) watch: Arc<Watch>,
     /// What each worker counts.
     counters: Arc<Mutex<Vec<Arc<[Counters]>>>>,
+}
+
+/// How connections to upstreams are secured.
+#[derive(Debug, Clone)]
+pub(crate) struct Security {
+    pub(crate) tls: Option<ClientTls>,
+    /// For connections that carry tunnels only.
+    pub(crate) tunnel_tls: Option<ClientTls>,
+    identity: Option<Identity>,
+    pub(crate) server_name: Option<String>,
+    trust: Trust,
 }
 
 impl ProxySettings {
@@ -112,13 +119,8 @@ impl ProxySettings {
             return Err(UpstreamError::None);
         }
         let settings = Self {
-            tls: None,
-            tunnel_tls: None,
-            identity: None,
-            server_name: None,
             watch: Arc::new(Watch::new(&upstreams)),
             upstreams,
-            trust: trust.clone(),
             health: None,
             resolver: Resolver::default(),
             balance: Balance::default(),
@@ -130,6 +132,13 @@ impl ProxySettings {
             proxy_protocol: None,
             limits: ProxyLimits::default(),
             counters: Arc::default(),
+            security: Security {
+                tls: None,
+                tunnel_tls: None,
+                identity: None,
+                server_name: None,
+                trust: trust.clone(),
+            },
         };
         settings.with_tls()
     }
@@ -143,19 +152,19 @@ impl ProxySettings {
     /// Makes what connections with TLS begin with.
     fn with_tls(mut self) -> Result<Self, UpstreamError> {
         if self.speaks_tls() {
-            let (trust, identity) = (&self.trust, self.identity.as_ref());
+            let (trust, identity) = (&self.security.trust, self.security.identity.as_ref());
             let offering = |alpn: &[Alpn]| {
                 let options =
                     ClientOptions { trust, alpn, identity, resume: true, early_data: false };
                 ClientTls::with(&options, WallClock(SystemTime::now))
             };
             let (tls, tunnel_tls) = (offering(&Upstream::ALPN)?, offering(&Upstream::TUNNEL_ALPN)?);
-            (self.tls, self.tunnel_tls) = (Some(tls), Some(tunnel_tls));
+            (self.security.tls, self.security.tunnel_tls) = (Some(tls), Some(tunnel_tls));
         }
         // A host that can be in no certificate is found out here.
         let limits = self.connection_limits();
         for upstream in &self.upstreams {
-            let (tls, name) = (self.tls.as_ref(), self.server_name.as_deref());
+            let (tls, name) = (self.security.tls.as_ref(), self.security.server_name.as_deref());
             upstream
                 .dial(tls, name, Times::DEFAULT.connect_timeout)
                 .check(&limits, Instant::now())?;
@@ -169,7 +178,7 @@ impl ProxySettings {
     ///
     /// When TLS can't be set up with it.
     pub fn identity(mut self, identity: Identity) -> Result<Self, UpstreamError> {
-        self.identity = Some(identity);
+        self.security.identity = Some(identity);
         self.with_tls()
     }
 
@@ -179,7 +188,7 @@ impl ProxySettings {
     ///
     /// When the name is neither.
     pub fn server_name(mut self, name: &str) -> Result<Self, UpstreamError> {
-        self.server_name = Some(name.to_owned());
+        self.security.server_name = Some(name.to_owned());
         self.with_tls()
     }
 
@@ -318,11 +327,12 @@ impl ProxySettings {
     }
 
     fn trusts_as(&self, other: &Self) -> bool {
-        let shown = |one: &Self| one.identity.as_ref().map(|own| own.certificate_der().to_vec());
-        if self.server_name != other.server_name || shown(self) != shown(other) {
+        let shown =
+            |one: &Self| one.security.identity.as_ref().map(|own| own.certificate_der().to_vec());
+        if self.security.server_name != other.security.server_name || shown(self) != shown(other) {
             return false;
         }
-        match (&self.trust, &other.trust) {
+        match (&self.security.trust, &other.security.trust) {
             (Trust::Anybody, Trust::Anybody) => true,
             (Trust::Pem(own), Trust::Pem(other)) => own == other,
             (Trust::Der(own), Trust::Der(other)) => own == other,
@@ -334,11 +344,11 @@ impl ProxySettings {
     pub(crate) fn begin_watch(&self) {
         self.watch.begin(&Orders {
             check: self.health.clone(),
-            trust: self.trust.clone(),
+            trust: self.security.trust.clone(),
             resolver: self.resolver.clone(),
             proxy_protocol: self.proxy_protocol,
-            identity: self.identity.clone(),
-            server_name: self.server_name.clone(),
+            identity: self.security.identity.clone(),
+            server_name: self.security.server_name.clone(),
             resolve_period: self.limits.times.resolve_period,
         });
     }

@@ -40,30 +40,51 @@ pub(crate) struct SharedExchange {
     pub(crate) failure: Option<Failure>,
     /// A head has come: nothing is repeated any more.
     pub(crate) answered: bool,
+    /// The change to another protocol.
+    pub(crate) switch: Switch,
+    /// Some of the request's body has left: it can't be sent again.
+    pub(crate) body_left: bool,
+    /// It waits in its upstream's pool for a connection.
+    pub(crate) waits: Option<WaitKey>,
+    /// The side of the client.
+    pub(crate) client: Client,
+    /// What carries it to the upstream.
+    pub(crate) carrier: Carrier,
+    /// When its upstream was chosen, and when what came of it.
+    pub(crate) times: Option<UpstreamTimes>,
+    /// When the upstream last moved, or was last given something to move on.
+    pub(crate) moved: Option<Instant>,
+}
+
+/// The side of the client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The client's side is over.
+    pub(crate) abandoned: bool,
+    /// The client's side, and whether it was woken and has not looked yet.
+    pub(crate) waker: Option<LocalWaker>,
+    pub(crate) woken: bool,
+}
+
+/// What carries it to the upstream.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    /// The connection that carries it, and whether it lies there to be looked at.
+    pub(crate) connection: Option<Rc<ConnectionTasks>>,
+    pub(crate) listed: bool,
+    /// Its number on the connection, once it was sent.
+    pub(crate) exchange: Option<ExchangeId>,
+}
+
+/// The change to another protocol.
+#[derive(Debug)]
+pub(crate) struct Switch {
     /// It asks to go on with another protocol.
     pub(crate) wish: Option<Box<Wish>>,
     /// The upstream was asked that, too, when the request was sent last.
     pub(crate) wish_sent: bool,
     /// What follows the answer's head goes both ways, as it is.
     pub(crate) tunnel: bool,
-    /// Some of the request's body has left: it can't be sent again.
-    pub(crate) body_left: bool,
-    /// It waits in its upstream's pool for a connection.
-    pub(crate) waits: Option<WaitKey>,
-    /// The client's side is over.
-    pub(crate) abandoned: bool,
-    /// The client's side, and whether it was woken and has not looked yet.
-    pub(crate) waker: Option<LocalWaker>,
-    pub(crate) woken: bool,
-    /// The connection that carries it, and whether it lies there to be looked at.
-    pub(crate) connection: Option<Rc<ConnectionTasks>>,
-    pub(crate) listed: bool,
-    /// Its number on the connection, once it was sent.
-    pub(crate) exchange: Option<ExchangeId>,
-    /// When its upstream was chosen, and when what came of it.
-    pub(crate) times: Option<UpstreamTimes>,
-    /// When the upstream last moved, or was last given something to move on.
-    pub(crate) moved: Option<Instant>,
 }
 
 /// A body on its way, in one direction.
@@ -180,19 +201,13 @@ impl SharedExchange {
             down: Flow::default(),
             failure: None,
             answered: false,
-            wish,
-            wish_sent: false,
-            tunnel: false,
             body_left: false,
             waits: None,
-            abandoned: false,
-            waker: None,
-            woken: false,
-            connection: None,
-            listed: false,
-            exchange: None,
             times: None,
             moved: None,
+            switch: Switch { wish, wish_sent: false, tunnel: false },
+            client: Client { abandoned: false, waker: None, woken: false },
+            carrier: Carrier { connection: None, listed: false, exchange: None },
         }
     }
 
@@ -217,20 +232,22 @@ impl SharedExchange {
 
     /// The wish, if the upstream was asked for it.
     pub(crate) fn asked(&self) -> Option<&Wish> {
-        self.wish.as_deref().filter(|_| self.wish_sent)
+        self.switch.wish.as_deref().filter(|_| self.switch.wish_sent)
     }
 
     /// It did not succeed; the client's side decides what follows.
     pub(crate) fn fail(&mut self, failure: Failure) {
-        self.connection = None;
-        self.exchange = None;
+        self.carrier.connection = None;
+        self.carrier.exchange = None;
         self.failure = Some(failure);
     }
 
     /// Wakes the client's side.
     pub(crate) fn wake(&mut self, agenda: &mut Agenda) {
-        if let Some(waker) = self.waker.as_ref().filter(|_| !self.woken && !self.abandoned) {
-            self.woken = true;
+        if let Some(waker) =
+            self.client.waker.as_ref().filter(|_| !self.client.woken && !self.client.abandoned)
+        {
+            self.client.woken = true;
             waker.wake(agenda);
         }
     }

@@ -63,8 +63,9 @@ pub use bolide_connection::{
     http2_limits, http3_limits,
 };
 pub use bolide_eventloop::{
-    After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,
-    Offload, OffloadLimits, SharedFile, Stats, TcpInfo, Token, Turn, limits as loop_limits,
+    After, Agenda, Around, BbrInfo, CloseCause, ClosedCounts, Destination, FileVersion,
+    Limits as LoopLimits, LoopWork, Offload, OffloadLimits, SharedFile, Stats, TcpInfo, Token,
+    Turn, limits as loop_limits,
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
@@ -85,8 +86,9 @@ pub use kept::KeptRequest;
 pub use limits::{Limits, LogLimits, PeerLimits, WHOLE_BODY_BYTES};
 pub use local_waker::LocalWaker;
 pub use metrics::{
-    ConnectionCount, DURATION_BOUNDS_NS, Exposition, HistogramSnapshot, Http2Snapshot, METRICS,
-    Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
+    ConnectionCount, DURATION_BOUNDS_NS, EndCounts, Exposition, HistogramSnapshot, Http2Snapshot,
+    METRICS, Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing,
+    TlsSnapshot,
 };
 pub use networks::{Network, NetworkError, Networks};
 pub use outward::{Dialled, Outbound, Outward, OutwardQuic};

@@ -7,7 +7,7 @@ use bolide_server::{
     HeaderName, HeaderValue, Method, Request, Response, ResponseFields, StatusCode,
 };
 
-use crate::rewrite::SiteError;
+use crate::error::SiteError;
 
 /// Rules for requests of scripts from other origins.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 use bolide_semantics::FieldName;
 use bolide_server::{Head, HeaderName, HeaderValue, ResponseFields};
 
+use crate::error::SiteError;
 use crate::facts::Facts;
-use crate::rewrite::SiteError;
 use crate::template::Template;
 
 /// Whose fields are edited.

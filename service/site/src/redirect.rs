@@ -2,8 +2,9 @@
 
 use bolide_server::{Handler, Reply, Request, Response, StatusCode};
 
+use crate::error::SiteError;
 use crate::facts::Facts;
-use crate::rewrite::{Pattern, SiteError};
+use crate::rewrite::Pattern;
 use crate::template::Template;
 
 /// A redirect.

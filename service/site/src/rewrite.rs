@@ -3,35 +3,10 @@
 use bolide_semantics::{has_dot_segment, is_valid_target};
 use regex_lite::Regex;
 
+use crate::error::SiteError;
 use crate::facts::Facts;
 use crate::limits::{EXPANDED_BYTES, PATTERN_BYTES};
-use crate::template::{PLACEHOLDERS, Template};
-
-/// What is wrong with a rule; it completes "`key` is `value`: …".
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SiteError(String);
-
-impl SiteError {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self(what.into())
-    }
-
-    /// `name` is not a placeholder.
-    pub(crate) fn placeholder(name: &str) -> Self {
-        // Each begins with a letter of its own.
-        let near = |known: &&&str| !name.is_empty() && known.starts_with(&name[..1]);
-        let advice = match PLACEHOLDERS.iter().filter(|_| name.is_ascii()).find(near) {
-            Some(near) => format!("did you mean `{{{near}}}`?"),
-            None => {
-                let known: Vec<String> =
-                    PLACEHOLDERS.iter().map(|name| format!("{{{name}}}")).collect();
-                format!("known are {}, and {{1}} to {{9}} with a pattern", known.join(", "))
-            }
-        };
-        Self(format!("`{{{name}}}` is not a placeholder: {advice}"))
-    }
-}
+use crate::template::Template;
 
 /// A regular expression for paths. It takes linear time.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use bolide_server::{TextPart, text_parts};
 
+use crate::error::SiteError;
 use crate::facts::Facts;
 use crate::limits::EXPANDED_BYTES;
-use crate::rewrite::SiteError;
 
 /// The placeholders of every template; `{1}` to `{9}` are the captures of a pattern where there is one.
 pub const PLACEHOLDERS: [&str; 7] = ["scheme", "host", "path", "query", "method", "client", "user"];
@@ -154,6 +154,21 @@ fn push_name(text: &mut String, name: &str) {
     }
 }
 
+/// `name` is not a placeholder.
+fn unknown(name: &str) -> SiteError {
+    // Each begins with a letter of its own.
+    let near = |known: &&&str| !name.is_empty() && known.starts_with(&name[..1]);
+    let advice = match PLACEHOLDERS.iter().filter(|_| name.is_ascii()).find(near) {
+        Some(near) => format!("did you mean `{{{near}}}`?"),
+        None => {
+            let known: Vec<String> =
+                PLACEHOLDERS.iter().map(|name| format!("{{{name}}}")).collect();
+            format!("known are {}, and {{1}} to {{9}} with a pattern", known.join(", "))
+        }
+    };
+    SiteError::new(format!("`{{{name}}}` is not a placeholder: {advice}"))
+}
+
 fn placeholder(name: &str, captures: usize) -> Result<Part, SiteError> {
     Ok(match name {
         "scheme" => Part::Scheme,
@@ -175,7 +190,7 @@ fn placeholder(name: &str, captures: usize) -> Result<Part, SiteError> {
                 }
                 Part::Capture(number)
             }
-            _ => return Err(SiteError::placeholder(name)),
+            _ => return Err(unknown(name)),
         },
     })
 }

@@ -46,41 +46,41 @@ impl Wire<'_> {
     /// Everything that has arrived so far, in order.
     #[must_use]
     pub fn received(&self) -> &[u8] {
-        &self.line.received
+        &self.line.client.received
     }
 
     /// The server has ended its side.
     #[must_use]
     pub fn eof(&self) -> bool {
-        self.line.client_eof
+        self.line.client.eof
     }
 
     /// The connection has been reset, by either end or on the way.
     #[must_use]
     pub fn was_reset(&self) -> bool {
-        self.line.client_reset
+        self.line.client.reset
     }
 
     /// Bytes that have been given to [`send`](Self::send) and have not left.
     #[must_use]
     pub fn unsent(&self) -> usize {
-        self.line.outbox.len()
+        self.line.client.outbox.len()
     }
 
     /// Sends bytes, as soon as there is room for them.
     pub fn send(&mut self, bytes: &[u8]) {
-        assert!(!self.line.client_fin, "send after finish");
-        self.line.outbox.extend(bytes);
+        assert!(!self.line.client.fin, "send after finish");
+        self.line.client.outbox.extend(bytes);
     }
 
     /// Sends FIN behind all bytes.
     pub fn finish(&mut self) {
-        self.line.client_fin = true;
+        self.line.client.fin = true;
     }
 
     /// Stops or starts reading; while stopped, the server's writes fill the buffers.
     pub fn read(&mut self, reads: bool) {
-        self.line.client_stopped = !reads;
+        self.line.client.stopped = !reads;
     }
 
     /// Resets the connection.

@@ -119,7 +119,7 @@ impl SimKernel {
             network.calls += 1;
             let misfortune = network.faults.draw(&mut network.random, number);
             let state = &mut network.lines[line];
-            if state.reset_arrived {
+            if state.toward.reset_arrived {
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
             if state.ended {
@@ -301,14 +301,14 @@ impl Kernel for SimKernel {
             if state.refused {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            if state.reset_arrived {
+            if state.toward.reset_arrived {
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
-            if state.arrived.is_empty() {
-                let ended = state.fin_arrived;
+            if state.toward.arrived.is_empty() {
+                let ended = state.toward.fin_arrived;
                 return if ended { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
             }
-            let mut count = state.arrived.len().min(block.capacity() - block.len());
+            let mut count = state.toward.arrived.len().min(block.capacity() - block.len());
             match misfortune {
                 Some(Misfortune::WouldBlock) => {
                     network.edge_soon(line);
@@ -324,7 +324,7 @@ impl Kernel for SimKernel {
                 }
                 _ => {}
             }
-            let bytes: Vec<u8> = network.lines[line].arrived.drain(..count).collect();
+            let bytes: Vec<u8> = network.lines[line].toward.arrived.drain(..count).collect();
             block.extend_from_slice(&bytes);
             network.note(&bytes);
             network.pump(line);
@@ -360,7 +360,7 @@ impl Kernel for SimKernel {
         self.network(|network| {
             let state = &mut network.lines[socket.line];
             state.closed = true;
-            let (unread, reset) = (!state.arrived.is_empty(), state.reset_arrived);
+            let (unread, reset) = (!state.toward.arrived.is_empty(), state.toward.reset_arrived);
             if unread || state.resets {
                 // What was not read will never be: the peer is told so by a reset.
                 network.reset_soon(socket.line);

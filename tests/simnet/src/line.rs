@@ -20,7 +20,39 @@ pub(crate) struct Line {
     pub(crate) resets: bool,
     /// The worker has closed it.
     pub(crate) closed: bool,
+    /// What is on its way to the worker.
+    pub(crate) toward: Toward,
 
+    /// Bytes on their way to the client, or waiting for it to read.
+    pub(crate) going: usize,
+    /// Of these, the bytes that wait for it to read.
+    pub(crate) unread: VecDeque<u8>,
+    /// The worker has ended its side.
+    pub(crate) ended: bool,
+    /// The worker was told that there is no room, and must be told when there is.
+    pub(crate) owed_room: bool,
+    /// When the last segment to the client arrives.
+    pub(crate) delivered_at: Duration,
+    /// The side of the client.
+    pub(crate) client: ClientEnd,
+}
+
+/// The side of the client.
+#[derive(Debug, Default)]
+pub(crate) struct ClientEnd {
+    /// Everything that the client has read.
+    pub(crate) received: Vec<u8>,
+    pub(crate) eof: bool,
+    pub(crate) reset: bool,
+    pub(crate) stopped: bool,
+    /// What the client has sent and what has not left.
+    pub(crate) outbox: VecDeque<u8>,
+    pub(crate) fin: bool,
+}
+
+/// What is on its way to the worker.
+#[derive(Debug, Default)]
+pub(crate) struct Toward {
     /// Bytes that the worker may read.
     pub(crate) arrived: VecDeque<u8>,
     /// FIN stands behind them.
@@ -33,42 +65,24 @@ pub(crate) struct Line {
     pub(crate) fin_sent: bool,
     /// When the last segment to the worker arrives; none overtakes it.
     pub(crate) arrives_at: Duration,
-
-    /// Bytes on their way to the client, or waiting for it to read.
-    pub(crate) going: usize,
-    /// Of these, the bytes that wait for it to read.
-    pub(crate) unread: VecDeque<u8>,
-    /// The worker has ended its side.
-    pub(crate) ended: bool,
-    /// The worker was told that there is no room, and must be told when there is.
-    pub(crate) owed_room: bool,
-    /// When the last segment to the client arrives.
-    pub(crate) delivered_at: Duration,
-
-    /// Everything that the client has read.
-    pub(crate) received: Vec<u8>,
-    pub(crate) client_eof: bool,
-    pub(crate) client_reset: bool,
-    pub(crate) client_stopped: bool,
-    /// What the client has sent and what has not left.
-    pub(crate) outbox: VecDeque<u8>,
-    pub(crate) client_fin: bool,
 }
 
 impl Line {
     /// Whether what is sent no longer arrives.
     pub(crate) fn is_cut(&self) -> bool {
-        self.severed || self.client_reset
+        self.severed || self.client.reset
     }
 
     /// The line as the worker's poller sees it.
     pub(crate) fn ready(&self, key: u64, buffer_bytes: usize) -> Ready {
         Ready {
             key,
-            readable: !self.arrived.is_empty() || self.fin_arrived || self.reset_arrived,
-            writable: !self.connecting && self.going < buffer_bytes || self.reset_arrived,
-            read_closed: self.fin_arrived || self.reset_arrived,
-            failed: self.reset_arrived,
+            readable: !self.toward.arrived.is_empty()
+                || self.toward.fin_arrived
+                || self.toward.reset_arrived,
+            writable: !self.connecting && self.going < buffer_bytes || self.toward.reset_arrived,
+            read_closed: self.toward.fin_arrived || self.toward.reset_arrived,
+            failed: self.toward.reset_arrived,
         }
     }
 }

@@ -174,14 +174,14 @@ impl Network {
             }
             Event::Arrive { line, bytes } => self.arrive(line, &bytes),
             Event::FinArrives { line } => {
-                self.lines[line].fin_arrived = true;
+                self.lines[line].toward.fin_arrived = true;
                 self.lines_ready.insert(line);
             }
             Event::ResetArrives { line } => self.reset_worker(line),
             Event::Deliver { line, bytes } => self.deliver(line, &bytes),
             Event::FinDelivered { line } => {
-                if !self.lines[line].client_reset {
-                    self.lines[line].client_eof = true;
+                if !self.lines[line].client.reset {
+                    self.lines[line].client.eof = true;
                     self.advance(line, false);
                 }
             }
@@ -206,18 +206,18 @@ impl Network {
 
     fn arrive(&mut self, line: usize, bytes: &[u8]) {
         let state = &mut self.lines[line];
-        state.coming -= bytes.len();
+        state.toward.coming -= bytes.len();
         if state.closed {
             // Nobody is there any more: the answer is a reset.
             self.reset_soon(line);
-        } else if !state.reset_arrived {
-            state.arrived.extend(bytes);
+        } else if !state.toward.reset_arrived {
+            state.toward.arrived.extend(bytes);
             self.lines_ready.insert(line);
         }
     }
 
     fn deliver(&mut self, line: usize, bytes: &[u8]) {
-        if !self.lines[line].client_reset {
+        if !self.lines[line].client.reset {
             self.lines[line].unread.extend(bytes);
             self.advance(line, false);
         }
@@ -225,14 +225,14 @@ impl Network {
 
     fn reset_worker(&mut self, line: usize) {
         let state = &mut self.lines[line];
-        state.reset_arrived = true;
-        state.arrived.clear();
+        state.toward.reset_arrived = true;
+        state.toward.arrived.clear();
         self.lines_ready.insert(line);
     }
 
     fn reset_client(&mut self, line: usize) {
-        if !std::mem::replace(&mut self.lines[line].client_reset, true) {
-            self.lines[line].outbox.clear();
+        if !std::mem::replace(&mut self.lines[line].client.reset, true) {
+            self.lines[line].client.outbox.clear();
             self.advance(line, false);
         }
     }
@@ -266,7 +266,7 @@ impl Network {
         self.read(line);
         let Some(mut client) = self.clients[line].take() else { return };
         let state = &mut self.lines[line];
-        let (had, had_ended) = (state.outbox.len(), state.client_fin);
+        let (had, had_ended) = (state.client.outbox.len(), state.client.fin);
         let mut wire = Wire { line: state, now: self.now, first, wake_at: None, resets: false };
         client.advance(&mut wire);
         let Wire { wake_at, resets, .. } = wire;
@@ -276,10 +276,12 @@ impl Network {
         }
         self.read(line);
         if resets {
-            self.lines[line].client_reset = true;
-            self.lines[line].outbox.clear();
+            self.lines[line].client.reset = true;
+            self.lines[line].client.outbox.clear();
             self.schedule_soon(Event::ResetArrives { line });
-        } else if self.lines[line].outbox.len() > had || self.lines[line].client_fin != had_ended {
+        } else if self.lines[line].client.outbox.len() > had
+            || self.lines[line].client.fin != had_ended
+        {
             self.pump(line);
         }
     }
@@ -287,12 +289,12 @@ impl Network {
     /// Moves what has been delivered into the client's hands.
     fn read(&mut self, line: usize) {
         let state = &mut self.lines[line];
-        if state.client_stopped || state.unread.is_empty() {
+        if state.client.stopped || state.unread.is_empty() {
             return;
         }
         let count = state.unread.len();
         let bytes: Vec<u8> = state.unread.drain(..).collect();
-        state.received.extend_from_slice(&bytes);
+        state.client.received.extend_from_slice(&bytes);
         self.note(&bytes);
         self.schedule_soon(Event::Room { line, bytes: count });
     }
@@ -300,29 +302,35 @@ impl Network {
     /// Sends what a client has, as far as there is room on the worker's side.
     pub(crate) fn pump(&mut self, line: usize) {
         let mut emptied = false;
-        while !self.lines[line].outbox.is_empty() && !self.lines[line].is_cut() {
+        while !self.lines[line].client.outbox.is_empty() && !self.lines[line].is_cut() {
             let state = &self.lines[line];
-            let room = self.faults.buffer_bytes.saturating_sub(state.coming + state.arrived.len());
+            let room = self
+                .faults
+                .buffer_bytes
+                .saturating_sub(state.toward.coming + state.toward.arrived.len());
             if room == 0 {
                 return;
             }
-            let length = self.segment(state.outbox.len().min(room));
+            let length = self.segment(state.client.outbox.len().min(room));
             let state = &mut self.lines[line];
-            let bytes: Vec<u8> = state.outbox.drain(..length).collect();
-            state.coming += length;
-            emptied = state.outbox.is_empty();
-            let sent = self.lines[line].arrives_at + self.faults.sending_time(length);
+            let bytes: Vec<u8> = state.client.outbox.drain(..length).collect();
+            state.toward.coming += length;
+            emptied = state.client.outbox.is_empty();
+            let sent = self.lines[line].toward.arrives_at + self.faults.sending_time(length);
             let at = self.in_order(sent);
-            self.lines[line].arrives_at = at;
+            self.lines[line].toward.arrives_at = at;
             self.schedule(at, Event::Arrive { line, bytes });
             if self.random.once_in(self.faults.reset) {
                 return self.sever(line);
             }
         }
         let state = &mut self.lines[line];
-        if state.client_fin && !state.is_cut() && !std::mem::replace(&mut state.fin_sent, true) {
-            let at = self.in_order(self.lines[line].arrives_at);
-            self.lines[line].arrives_at = at;
+        if state.client.fin
+            && !state.is_cut()
+            && !std::mem::replace(&mut state.toward.fin_sent, true)
+        {
+            let at = self.in_order(self.lines[line].toward.arrives_at);
+            self.lines[line].toward.arrives_at = at;
             self.schedule(at, Event::FinArrives { line });
         } else if emptied {
             self.schedule(self.now, Event::Wake { line });

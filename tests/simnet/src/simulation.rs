@@ -150,19 +150,19 @@ impl<S: Service> Simulation<S> {
     /// Everything that a client has read.
     #[must_use]
     pub fn received(&self, client: ClientId) -> Vec<u8> {
-        self.network.borrow().lines[client.0].received.clone()
+        self.network.borrow().lines[client.0].client.received.clone()
     }
 
     /// Whether a client has seen the end of the server's side.
     #[must_use]
     pub fn saw_eof(&self, client: ClientId) -> bool {
-        self.network.borrow().lines[client.0].client_eof
+        self.network.borrow().lines[client.0].client.eof
     }
 
     /// Whether a client's connection was reset.
     #[must_use]
     pub fn was_reset(&self, client: ClientId) -> bool {
-        self.network.borrow().lines[client.0].client_reset
+        self.network.borrow().lines[client.0].client.reset
     }
 
     /// Whether the worker has closed a client's connection.

@@ -159,7 +159,7 @@ fn every_byte_comes_back_through_a_rough_network() {
             assert!(simulation.saw_eof(client) && !simulation.was_reset(client));
         }
         let stats = simulation.stats();
-        assert_eq!((stats.closed_finished, stats.open, stats.panics), (5, 0, 0), "{stats:?}");
+        assert_eq!((stats.closed.finished, stats.open, stats.panics), (5, 0, 0), "{stats:?}");
         assert_eq!(stats.bytes_received, stats.bytes_sent);
         assert!(simulation.service().open.is_empty());
     });
@@ -183,9 +183,9 @@ fn a_hostile_network_costs_connections_and_nothing_else() {
             assert!(received == bytes || simulation.was_reset(client));
         }
         let stats = simulation.stats();
-        assert_eq!(stats.closed_finished + stats.closed_failed, 5, "{stats:?}");
+        assert_eq!(stats.closed.finished + stats.closed.failed, 5, "{stats:?}");
         assert_eq!((stats.open, stats.panics), (0, 0));
-        failures.set(failures.get() + stats.closed_failed);
+        failures.set(failures.get() + stats.closed.failed);
     });
     failed += failures.get();
     if std::env::var("SIMNET_SEED").is_err() {
@@ -288,9 +288,9 @@ fn descriptor_exhaustion_pauses_and_never_spins() {
     simulation.run_for(Duration::from_secs(60));
     // Some are shed to make room, and told so by an end; none is left waiting.
     let stats = simulation.stats();
-    assert!(stats.accept_pauses > 5, "{stats:?}");
+    assert!(stats.work.accept_pauses > 5, "{stats:?}");
     assert_eq!((stats.accepted, stats.open), (50, 0), "{stats:?}");
-    assert!(stats.waits < 5000, "{stats:?}");
+    assert!(stats.work.waits < 5000, "{stats:?}");
     for (client, bytes) in clients {
         assert!(bytes.starts_with(&simulation.received(client)));
         assert!(simulation.was_closed(client));

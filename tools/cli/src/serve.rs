@@ -90,42 +90,9 @@ pub(crate) struct Arguments {
     /// force with that file.
     #[arg(long, conflicts_with_all = ["check", "http", "https", "workers", "user", "drain"])]
     print_config: bool,
-
-    /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any free
-    /// port), a port of the loopback address (8080), one of all addresses (:8080), or unix:/path. May be repeated. --http and --https replace the listeners of the file and the
-    /// defaults, which are 127.0.0.1:8080 and 127.0.0.1:8443.
-    #[arg(long, value_name = "ADDR:PORT", value_parser = check_address)]
-    http: Vec<String>,
-
-    /// Listen here for HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3 at the same UDP port. May be repeated.
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "no_https", value_parser = check_address)]
-    https: Vec<String>,
-
-    /// Don't serve HTTP/3 at the UDP ports of the HTTPS listeners.
-    #[arg(long)]
-    no_http3: bool,
-
-    /// Disable HTTPS.
-    #[arg(long)]
-    no_https: bool,
-
-    /// Certificate chain for HTTPS (PEM), the server's own certificate first. May be repeated with its
-    /// key: each client gets the one for the name it requests, else the first. Default: a certificate
-    /// for development, issued by a CA of this user.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Vec<PathBuf>,
-
-    /// Private key of the certificate (PEM).
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Vec<PathBuf>,
-
-    /// Require client certificates issued by these CAs (PEM).
-    #[arg(long, value_name = "FILE")]
-    client_ca: Option<PathBuf>,
-
-    /// required: reject clients without a certificate; optional: accept them. Default: required.
-    #[arg(long, value_name = "RULE", value_enum, requires = "client_ca")]
-    client_certificate: Option<ClientCertificate>,
+    /// Where to listen, and with which certificates.
+    #[command(flatten)]
+    listen: ListenArguments,
 
     /// Time that open exchanges have to finish after SIGTERM or SIGINT, such as 5min. Default: 30s.
     #[arg(long, value_name = "TIME", value_parser = bolide_units::duration)]
@@ -153,6 +120,39 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     observe: observe::Arguments,
+}
+
+/// Where to listen, and with which certificates.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListenArguments {
+    /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any free
+    /// port), a port of the loopback address (8080), one of all addresses (:8080), or unix:/path. May be repeated. --http and --https replace the listeners of the file and the
+    /// defaults, which are 127.0.0.1:8080 and 127.0.0.1:8443.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = check_address)]
+    http: Vec<String>,
+    /// Listen here for HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3 at the same UDP port. May be repeated.
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "no_https", value_parser = check_address)]
+    https: Vec<String>,
+    /// Don't serve HTTP/3 at the UDP ports of the HTTPS listeners.
+    #[arg(long)]
+    no_http3: bool,
+    /// Disable HTTPS.
+    #[arg(long)]
+    no_https: bool,
+    /// Certificate chain for HTTPS (PEM), the server's own certificate first. May be repeated with its
+    /// key: each client gets the one for the name it requests, else the first. Default: a certificate
+    /// for development, issued by a CA of this user.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Vec<PathBuf>,
+    /// Private key of the certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Vec<PathBuf>,
+    /// Require client certificates issued by these CAs (PEM).
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+    /// required: reject clients without a certificate; optional: accept them. Default: required.
+    #[arg(long, value_name = "RULE", value_enum, requires = "client_ca")]
+    client_certificate: Option<ClientCertificate>,
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {

@@ -7,7 +7,8 @@ use hdrhistogram::Histogram;
 
 use bolide_probe::plan::{Arrivals, Load, Phase, Until};
 use bolide_probe::report::{
-    Counts, Latencies, PhaseReport, ProcessCost, Report, Sample, Stalls, Traffic, Verdict,
+    Costs, Counts, Course, Handshakes, Kinds, Latencies, PhaseReport, ProcessCost, Report, Sample,
+    Stalls, Times, Traffic, Verdict,
 };
 
 pub(crate) const OPEN_1000: Load = Load::Open { rate: 1000.0, arrivals: Arrivals::Constant };
@@ -83,28 +84,23 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
             head_decoded_bytes: 98_000,
             retransmits: 0,
         },
-        latency: flat(1000, 1_000_000),
-        first_byte: flat(1000, 900_000),
-        sent_to_first_byte_mean_ns: 900_000.0,
-        connect: flat(10, 50_000),
-        handshake: Latencies::default(),
-        resumed_count: 0,
-        early_count: 0,
-        requests: Vec::new(),
-        events: None,
-        websocket: None,
-        users: None,
-        lag: Latencies::default(),
-        pacing: Latencies::default(),
         stalls: Stalls::default(),
         quic: None,
         connection_rates: None,
-        generator: cost(0.3, 0.3),
-        server: Some(cost(0.4, 0.4)),
-        littles_law_residual: Some(0.001),
-        series: series(),
-        parts: Vec::new(),
         verdict: Verdict::default(),
+        times: Times {
+            latency: flat(1000, 1_000_000),
+            first_byte: flat(1000, 900_000),
+            sent_to_first_byte_mean_ns: 900_000.0,
+            connect: flat(10, 50_000),
+            handshake: Latencies::default(),
+            lag: Latencies::default(),
+            pacing: Latencies::default(),
+        },
+        handshakes: Handshakes { resumed_count: 0, early_count: 0 },
+        kinds: Kinds { requests: Vec::new(), events: None, websocket: None, users: None },
+        cpu: Costs { generator: cost(0.3, 0.3), server: Some(cost(0.4, 0.4)) },
+        course: Course { littles_law_residual: Some(0.001), series: series(), parts: Vec::new() },
     }
 }
 

@@ -73,36 +73,29 @@ pub struct Arguments {
     /// Connections; one thread serves them all, except raw TCP: one thread each
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub connections: u64,
-    /// HTTP/1.1 only
-    #[arg(long)]
-    pub h1: bool,
-    /// HTTP/2 only (https)
-    #[arg(long, conflicts_with = "h1")]
-    pub h2: bool,
-    /// HTTP/2 without TLS, by prior knowledge (http)
-    #[arg(long, conflicts_with_all = ["h1", "h2"])]
-    pub h2c: bool,
-    /// HTTP/3 only (https)
-    #[arg(long, alias = "http3", conflicts_with_all = ["h1", "h2", "h2c", "latency", "rpm"])]
-    pub h3: bool,
-    /// Accept any certificate
-    #[arg(long)]
-    pub insecure: bool,
-    /// Trust only these CA certificates (PEM)
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    pub cacert: Option<PathBuf>,
-    /// Connect to this HOST, HOST:PORT or unix:PATH instead of where the URL says
-    #[arg(long, value_name = "WHERE")]
-    pub connect_to: Option<String>,
-    /// Largest HTTP/2 frame to accept and to send, in bytes [default: 16K]
-    #[arg(long, value_name = "BYTES", value_parser = small_size)]
-    pub max_frame: Option<u32>,
-    /// Fixed receive windows of HTTP/2 streams and the connection, in bytes [default: they grow]
-    #[arg(long, value_name = "BYTES", value_parser = small_size)]
-    pub window: Option<u32>,
-    /// Timeout for establishing a connection
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_seconds)]
-    pub connect_timeout: Duration,
+    /// The version of HTTP.
+    #[command(flatten)]
+    pub versions: VersionArguments,
+    /// How connections are made.
+    #[command(flatten)]
+    pub dialing: DialingArguments,
+    /// What is measured beside the transfer.
+    #[command(flatten)]
+    pub probes: ProbeArguments,
+    /// Write all figures as JSON; -: to the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// No progress and no summary
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The server's process on this machine [default: the process that listens on the port]
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
+}
+
+/// What is measured beside the transfer.
+#[derive(Debug, Clone, Args)]
+pub struct ProbeArguments {
     /// Probe latency before and during the transfer: on its connection, on another one, at another
     /// origin
     #[arg(long)]
@@ -129,15 +122,46 @@ pub struct Arguments {
     /// Let the server of --rpm direct the load to another host, port or scheme than the URL's
     #[arg(long, requires = "rpm")]
     pub allow_other_hosts: bool,
-    /// Write all figures as JSON; -: to the standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// No progress and no summary
-    #[arg(short, long)]
-    pub quiet: bool,
-    /// The server's process on this machine [default: the process that listens on the port]
-    #[arg(long, value_name = "PID")]
-    pub server_pid: Option<u32>,
+}
+
+/// How connections are made.
+#[derive(Debug, Clone, Args)]
+pub struct DialingArguments {
+    /// Accept any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// Trust only these CA certificates (PEM)
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub cacert: Option<PathBuf>,
+    /// Connect to this HOST, HOST:PORT or unix:PATH instead of where the URL says
+    #[arg(long, value_name = "WHERE")]
+    pub connect_to: Option<String>,
+    /// Largest HTTP/2 frame to accept and to send, in bytes [default: 16K]
+    #[arg(long, value_name = "BYTES", value_parser = small_size)]
+    pub max_frame: Option<u32>,
+    /// Fixed receive windows of HTTP/2 streams and the connection, in bytes [default: they grow]
+    #[arg(long, value_name = "BYTES", value_parser = small_size)]
+    pub window: Option<u32>,
+    /// Timeout for establishing a connection
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_seconds)]
+    pub connect_timeout: Duration,
+}
+
+/// The version of HTTP.
+#[derive(Debug, Clone, Args)]
+pub struct VersionArguments {
+    /// HTTP/1.1 only
+    #[arg(long)]
+    pub h1: bool,
+    /// HTTP/2 only (https)
+    #[arg(long, conflicts_with = "h1")]
+    pub h2: bool,
+    /// HTTP/2 without TLS, by prior knowledge (http)
+    #[arg(long, conflicts_with_all = ["h1", "h2"])]
+    pub h2c: bool,
+    /// HTTP/3 only (https)
+    #[arg(long, alias = "http3", conflicts_with_all = ["h1", "h2", "h2c", "latency", "rpm"])]
+    pub h3: bool,
 }
 
 impl Arguments {
@@ -149,8 +173,8 @@ impl Arguments {
     pub fn plan(&self) -> Result<Plan, String> {
         let target = target::parse(&self.url)?;
         let transfer = self.transfer(&target)?;
-        let connecting = self.connecting(&target, self.connect_to.as_deref())?;
-        let probing = if self.latency { Some(self.probing(&target)?) } else { None };
+        let connecting = self.connecting(&target, self.dialing.connect_to.as_deref())?;
+        let probing = if self.probes.latency { Some(self.probing(&target)?) } else { None };
         let server = match self.server_pid {
             Some(pid) => ServerProcesses::Pid(pid),
             None => ServerProcesses::ByPort,
@@ -172,15 +196,21 @@ impl Arguments {
             return Err("-X cannot be combined with --rpm, which measures both directions".into());
         }
         // Without TLS it is HTTP/2 by prior knowledge, said or not.
-        let plain = Self { h2c: target.scheme == Scheme::Http, ..self.clone() };
+        let plain = Self {
+            versions: VersionArguments {
+                h2c: target.scheme == Scheme::Http,
+                ..self.clone().versions
+            },
+            ..self.clone()
+        };
         let config_path =
             if target.path == "/" { "/.well-known/nq".into() } else { target.path.clone() };
         Ok(responsiveness::Plan {
             url: target.to_string(),
-            connecting: plain.connecting(&target, self.connect_to.as_deref())?,
+            connecting: plain.connecting(&target, self.dialing.connect_to.as_deref())?,
             config_path,
-            allows_other_hosts: self.allow_other_hosts,
-            interval: self.rpm_interval,
+            allows_other_hosts: self.probes.allow_other_hosts,
+            interval: self.probes.rpm_interval,
             intervals_max: responsiveness::INTERVALS_MAX,
             parameters: Parameters::default(),
             stop: Stop::default(),
@@ -195,8 +225,8 @@ impl Arguments {
             }
         }
         let is_h2 = match target.scheme {
-            Scheme::Http => self.h2c,
-            Scheme::Https => !self.h1,
+            Scheme::Http => self.versions.h2c,
+            Scheme::Https => !self.versions.h1,
             _ => false,
         };
         if self.streams > 1 && !is_h2 {
@@ -323,22 +353,22 @@ impl Arguments {
             connect_to(text, target.port()).map_err(|why| format!("--connect-to: {why}"))
         });
         let elsewhere: Vec<_> = elsewhere.transpose()?.into_iter().collect();
-        let origin = resolve(target, &elsewhere, self.connect_timeout)?;
-        let trusted = match &self.cacert {
+        let origin = resolve(target, &elsewhere, self.dialing.connect_timeout)?;
+        let trusted = match &self.dialing.cacert {
             _ if !target.scheme.is_tls() => Trusted::Anybody,
             Some(path) => {
                 let pem = std::fs::read(path)
                     .map_err(|error| format!("--cacert {}: {error}", path.display()))?;
                 Trusted::Roots(Bytes::from(pem))
             }
-            None if self.insecure => Trusted::Anybody,
+            None if self.dialing.insecure => Trusted::Anybody,
             None => Trusted::Platform,
         };
-        let version = if self.h1 || target.scheme.is_websocket() {
+        let version = if self.versions.h1 || target.scheme.is_websocket() {
             Version::Http1
-        } else if self.h2 || self.h2c {
+        } else if self.versions.h2 || self.versions.h2c {
             Version::Http2
-        } else if self.h3 {
+        } else if self.versions.h3 {
             Version::Http3
         } else {
             Version::Negotiated
@@ -347,9 +377,9 @@ impl Arguments {
             origin,
             version,
             trusted,
-            window_bytes: self.window,
-            frame_bytes: self.max_frame,
-            timeout: self.connect_timeout,
+            window_bytes: self.dialing.window,
+            frame_bytes: self.dialing.max_frame,
+            timeout: self.dialing.connect_timeout,
         })
     }
 
@@ -360,37 +390,43 @@ impl Arguments {
             options.iter().find(|(_, is_set)| *is_set).map(|(option, _)| *option)
         };
         let url = format!("the URL begins with {}://", scheme.name());
-        if let Some(option) =
-            given(&[("--insecure", self.insecure), ("--cacert", self.cacert.is_some())])
-            && !scheme.is_tls()
+        if let Some(option) = given(&[
+            ("--insecure", self.dialing.insecure),
+            ("--cacert", self.dialing.cacert.is_some()),
+        ]) && !scheme.is_tls()
         {
             return Err(format!("{option} needs TLS, but {url}"));
         }
-        if let Some(option) = given(&[("--h2", self.h2), ("--h2c", self.h2c), ("--h3", self.h3)])
-            && scheme.is_websocket()
+        if let Some(option) = given(&[
+            ("--h2", self.versions.h2),
+            ("--h2c", self.versions.h2c),
+            ("--h3", self.versions.h3),
+        ]) && scheme.is_websocket()
         {
             return Err(format!("{option}: ndt7 needs HTTP/1.1, and {url}"));
         }
-        if self.h2 && scheme != Scheme::Https {
+        if self.versions.h2 && scheme != Scheme::Https {
             return Err(format!("--h2 is HTTP/2 over TLS, but {url}: use --h2c without TLS"));
         }
-        if self.h2c && scheme != Scheme::Http {
+        if self.versions.h2c && scheme != Scheme::Http {
             return Err(format!("--h2c is HTTP/2 without TLS, but {url}: use --h2 with TLS"));
         }
-        if self.h3 && scheme != Scheme::Https {
+        if self.versions.h3 && scheme != Scheme::Https {
             return Err(format!("--h3 is HTTP/3, which needs an https:// URL, but {url}"));
         }
-        let speaks_h2 = self.h2c || (scheme == Scheme::Https && !self.h1 && !self.h3);
-        if let Some(option) =
-            given(&[("--window", self.window.is_some()), ("--max-frame", self.max_frame.is_some())])
-            && !speaks_h2
+        let speaks_h2 = self.versions.h2c
+            || (scheme == Scheme::Https && !self.versions.h1 && !self.versions.h3);
+        if let Some(option) = given(&[
+            ("--window", self.dialing.window.is_some()),
+            ("--max-frame", self.dialing.max_frame.is_some()),
+        ]) && !speaks_h2
         {
             return Err(format!("{option} needs HTTP/2 (without TLS: --h2c)"));
         }
-        if let Some(bytes) = self.window.filter(|bytes| *bytes < WINDOW_BYTES_MIN) {
+        if let Some(bytes) = self.dialing.window.filter(|bytes| *bytes < WINDOW_BYTES_MIN) {
             return Err(format!("--window {bytes}: must be at least {WINDOW_BYTES_MIN} bytes"));
         }
-        if let Some(bytes) = self.max_frame.filter(|bytes| !FRAME_BYTES.contains(bytes)) {
+        if let Some(bytes) = self.dialing.max_frame.filter(|bytes| !FRAME_BYTES.contains(bytes)) {
             return Err(format!("--max-frame {bytes}: must be from 16384 to 16777215 bytes"));
         }
         Ok(())
@@ -401,10 +437,10 @@ impl Arguments {
         if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
             return Err("--latency sends HTTP requests: it needs an http:// or https:// URL".into());
         }
-        if !self.probe_path.starts_with('/') {
-            return Err(format!("--probe-path `{}`: must begin with `/`", self.probe_path));
+        if !self.probes.probe_path.starts_with('/') {
+            return Err(format!("--probe-path `{}`: must begin with `/`", self.probes.probe_path));
         }
-        let other = match &self.probe_origin {
+        let other = match &self.probes.probe_origin {
             None => None,
             Some(url) => {
                 let target = target::parse(url).map_err(|why| format!("--probe-origin: {why}"))?;
@@ -413,29 +449,39 @@ impl Arguments {
                         "--probe-origin `{url}`: must be an http:// or https:// URL"
                     ));
                 }
-                let path =
-                    if target.path == "/" { self.probe_path.clone() } else { target.path.clone() };
+                let path = if target.path == "/" {
+                    self.probes.probe_path.clone()
+                } else {
+                    target.path.clone()
+                };
                 let plain = Self {
-                    h1: false,
-                    h2: false,
-                    h2c: false,
-                    h3: false,
-                    window: None,
-                    max_frame: None,
+                    versions: VersionArguments { h1: false, h2: false, h2c: false, h3: false },
+                    dialing: DialingArguments {
+                        window: None,
+                        max_frame: None,
+                        ..self.clone().dialing
+                    },
                     ..self.clone()
                 };
                 let plain = match target.scheme {
-                    Scheme::Http => Self { insecure: false, cacert: None, ..plain },
+                    Scheme::Http => Self {
+                        dialing: DialingArguments {
+                            insecure: false,
+                            cacert: None,
+                            ..plain.dialing
+                        },
+                        ..plain
+                    },
                     _ => plain,
                 };
                 Some((plain.connecting(&target, None)?, path))
             }
         };
         Ok(Probing {
-            path: self.probe_path.clone(),
+            path: self.probes.probe_path.clone(),
             other,
-            rate: self.probe_rate,
-            idle: self.probe_idle,
+            rate: self.probes.probe_rate,
+            idle: self.probes.probe_idle,
         })
     }
 }

@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn measure(arguments: &Arguments) -> Result<u8, String> {
-    if arguments.rpm {
+    if arguments.probes.rpm {
         return score(arguments);
     }
     let plan = arguments.plan()?;
@@ -51,8 +51,8 @@ fn measure(arguments: &Arguments) -> Result<u8, String> {
     if let Some(live) = &mut live {
         let _ = live.clear();
     }
-    let code = finish(arguments, &report, &summary(&report), report.error.as_deref())?;
-    Ok(if report.interrupted { FAILED } else { code })
+    let code = finish(arguments, &report, &summary(&report), report.end.error.as_deref())?;
+    Ok(if report.end.interrupted { FAILED } else { code })
 }
 
 /// Responsiveness instead of a transfer.

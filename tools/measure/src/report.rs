@@ -16,29 +16,19 @@ pub struct Report {
     /// Which way the counted bytes went.
     #[serde(serialize_with = "by_name")]
     pub direction: Direction,
-    /// Payload, in bytes.
-    pub bytes: u64,
-    /// From the first request to the last byte; of an upload, to the answer.
-    pub seconds: f64,
-    /// Payload per second.
-    pub goodput_bits_per_second: f64,
-    /// Bytes of TCP's streams in the direction of the transfer: payload, framing and TLS. Over HTTP/3 those of the
-    /// datagrams.
-    pub wire_bytes: u64,
+    /// How much was carried, and how fast.
+    #[serde(flatten)]
+    pub volume: Volume,
     /// Requests at a time on each connection.
     pub streams: usize,
     /// Connections.
     pub connections: usize,
-    /// Segments that this side sent again, or packets of QUIC that it declared lost: uploads only.
-    pub retransmits: Option<u64>,
-    /// Segments that arrived here out of order: downloads only.
-    pub out_of_order: Option<u64>,
-    /// TCP's congestion control on the side that sends, where that is ours or tells us.
-    pub congestion_control: Option<String>,
-    /// What it cost on this side.
-    pub client: Cost,
-    /// What it cost the server, if it is on this machine and was found.
-    pub server: Option<Cost>,
+    /// What TCP says.
+    #[serde(flatten)]
+    pub tcp: TcpFacts,
+    /// CPU of both sides.
+    #[serde(flatten)]
+    pub cpu: CpuCosts,
     /// Who waited on whose windows.
     pub stalls: Stalls,
     /// What limited it.
@@ -53,10 +43,52 @@ pub struct Report {
     pub setup: Setup,
     /// What the server says of its side, where its protocol has it do so (ndt7).
     pub told: Option<Told>,
+    /// How it ended, if not as it should.
+    #[serde(flatten)]
+    pub end: End,
+}
+
+/// How it ended, if not as it should.
+#[derive(Debug, Clone, Serialize)]
+pub struct End {
     /// Somebody ended it before its end (Ctrl-C): the figures are of what was done until then.
     pub interrupted: bool,
     /// The first thing that went wrong, in a sentence.
     pub error: Option<String>,
+}
+
+/// CPU of both sides.
+#[derive(Debug, Clone, Serialize)]
+pub struct CpuCosts {
+    /// What it cost on this side.
+    pub client: Cost,
+    /// What it cost the server, if it is on this machine and was found.
+    pub server: Option<Cost>,
+}
+
+/// What TCP says.
+#[derive(Debug, Clone, Serialize)]
+pub struct TcpFacts {
+    /// Segments that this side sent again, or packets of QUIC that it declared lost: uploads only.
+    pub retransmits: Option<u64>,
+    /// Segments that arrived here out of order: downloads only.
+    pub out_of_order: Option<u64>,
+    /// TCP's congestion control on the side that sends, where that is ours or tells us.
+    pub congestion_control: Option<String>,
+}
+
+/// How much was carried, and how fast.
+#[derive(Debug, Clone, Serialize)]
+pub struct Volume {
+    /// Payload, in bytes.
+    pub bytes: u64,
+    /// From the first request to the last byte; of an upload, to the answer.
+    pub seconds: f64,
+    /// Payload per second.
+    pub goodput_bits_per_second: f64,
+    /// Bytes of TCP's streams in the direction of the transfer: payload, framing and TLS. Over HTTP/3 those of the
+    /// datagrams.
+    pub wire_bytes: u64,
 }
 
 fn by_name<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {

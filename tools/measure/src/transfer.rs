@@ -13,6 +13,9 @@ use crate::dialing::Route;
 use crate::latency::{Fresh, Prober, ProberTask, Sample, percentiles};
 use crate::plan::{Amount, Plan, Probing};
 use crate::raw;
+use crate::report::End;
+use crate::report::TcpFacts;
+use crate::report::Volume;
 use crate::report::{Latency, Point, Report, Setup, Stalls};
 use crate::stop::{GLANCE, Stop};
 
@@ -81,8 +84,8 @@ pub fn run(plan: &Plan, show: &mut dyn FnMut(&Progress)) -> Result<Report, Strin
     let (client, server) = costs.end(outcome.bytes);
     let latency = probers.map(|probers| probers.finish(&samples, outcome.lost));
     let mut report = failed(plan, String::new());
-    report.client = client;
-    report.server = server;
+    report.cpu.client = client;
+    report.cpu.server = server;
     report.series = series;
     report.latency = latency;
     complete(&mut report, plan, established.as_ref(), outcome);
@@ -110,17 +113,8 @@ fn failed(plan: &Plan, why: String) -> Report {
         url: plan.target.to_string(),
         protocol: "",
         direction: plan.transfer.direction,
-        bytes: 0,
-        seconds: 0.0,
-        goodput_bits_per_second: 0.0,
-        wire_bytes: 0,
         streams: plan.transfer.streams,
         connections: plan.transfer.connections,
-        retransmits: None,
-        congestion_control: None,
-        out_of_order: None,
-        client: crate::report::Cost::default(),
-        server: None,
         stalls: Stalls::default(),
         verdict: crate::verdict::Verdict::default(),
         series: Vec::new(),
@@ -128,23 +122,25 @@ fn failed(plan: &Plan, why: String) -> Report {
         tls: None,
         setup: Setup::default(),
         told: None,
-        interrupted: false,
-        error: (!why.is_empty()).then_some(why),
+        volume: Volume { bytes: 0, seconds: 0.0, goodput_bits_per_second: 0.0, wire_bytes: 0 },
+        tcp: TcpFacts { retransmits: None, congestion_control: None, out_of_order: None },
+        cpu: crate::report::CpuCosts { client: crate::report::Cost::default(), server: None },
+        end: End { interrupted: false, error: (!why.is_empty()).then_some(why) },
     }
 }
 
 /// Puts what came of the transfer into the report.
 fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>, outcome: Outcome) {
     let seconds = outcome.elapsed_ns as f64 / 1e9;
-    report.bytes = outcome.bytes;
-    report.seconds = seconds;
-    report.goodput_bits_per_second =
+    report.volume.bytes = outcome.bytes;
+    report.volume.seconds = seconds;
+    report.volume.goodput_bits_per_second =
         if seconds > 0.0 { outcome.bytes as f64 * 8.0 / seconds } else { 0.0 };
-    report.wire_bytes = outcome.wire_bytes;
-    report.retransmits = outcome.tcp.retransmits;
-    report.out_of_order = outcome.tcp.out_of_order;
+    report.volume.wire_bytes = outcome.wire_bytes;
+    report.tcp.retransmits = outcome.tcp.retransmits;
+    report.tcp.out_of_order = outcome.tcp.out_of_order;
     report.stalls = outcome.stalls;
-    report.congestion_control = outcome.tcp.congestion_control;
+    report.tcp.congestion_control = outcome.tcp.congestion_control;
     if let Some(facts) = established {
         report.protocol = protocol(plan.target.scheme, facts.version);
         report.tls.clone_from(&facts.tls);
@@ -160,9 +156,9 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
         seconds,
         streams: plan.transfer.streams,
         connections: plan.transfer.connections,
-        client_busiest: report.client.busiest_thread,
-        client_cores: if seconds > 0.0 { report.client.cpu_seconds / seconds } else { 0.0 },
-        server: report.server.map(|cost| (cost.busiest_thread, cost.cpu_seconds / seconds)),
+        client_busiest: report.cpu.client.busiest_thread,
+        client_cores: if seconds > 0.0 { report.cpu.client.cpu_seconds / seconds } else { 0.0 },
+        server: report.cpu.server.map(|cost| (cost.busiest_thread, cost.cpu_seconds / seconds)),
         cores: online_cores(),
         stalls: outcome.stalls,
         retransmits: outcome.tcp.retransmits,
@@ -171,8 +167,8 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
         round_trip_ns,
     });
     report.told = outcome.told;
-    report.interrupted = plan.stop.is_asked();
-    report.error = outcome.error;
+    report.end.interrupted = plan.stop.is_asked();
+    report.end.error = outcome.error;
 }
 
 fn protocol(scheme: Scheme, version: Version) -> &'static str {

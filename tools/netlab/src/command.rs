@@ -71,39 +71,9 @@ pub struct UpArguments {
     /// with -bloated. Other options take precedence over its values.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-
-    /// Bits per second of IP packets, such as 20mbit or 100mbit/20mbit.
-    #[arg(long, value_name = "RATE[/UP]", value_parser = rates)]
-    rate: Option<Both<u64>>,
-
-    /// The queue in front of the rate: time (50ms) or packets (100p). Default: 50ms, and at least
-    /// 32 KiB.
-    #[arg(long, value_name = "QUEUE[/UP]", value_parser = queues)]
-    queue: Option<Both<Queue>>,
-
-    /// Queue discipline: fifo or codel.
-    #[arg(long, value_name = "NAME[/UP]", value_parser = disciplines)]
-    discipline: Option<Both<Discipline>>,
-
-    /// One-way delay, such as 10ms.
-    #[arg(long, value_name = "TIME[/UP]", value_parser = times, conflicts_with = "rtt")]
-    delay: Option<Both<Duration>>,
-
-    /// Round-trip time: half of it as delay in each direction.
-    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
-    rtt: Option<Duration>,
-
-    /// Variation of the delay (uniform, plus or minus); packets stay in order.
-    #[arg(long, value_name = "TIME[/UP]", value_parser = times)]
-    jitter: Option<Both<Duration>>,
-
-    /// Proportion of packets that are lost, such as 1%.
-    #[arg(long, value_name = "SHARE[/UP]", value_parser = shares)]
-    loss: Option<Both<f64>>,
-
-    /// Proportion of packets that skip the delay, such as 1%.
-    #[arg(long, value_name = "SHARE[/UP]", value_parser = shares)]
-    reorder: Option<Both<f64>>,
+    /// The line between both networks.
+    #[command(flatten)]
+    line: LineArguments,
 
     /// Congestion control of connections in the lab.
     #[arg(short = 'C', long, value_name = "NAME", default_value = "cubic")]
@@ -128,6 +98,36 @@ pub struct UpArguments {
     /// Write the requested and measured values as JSON to the standard output.
     #[arg(long)]
     json: bool,
+}
+
+/// The line between both networks.
+#[derive(Debug, Args)]
+pub struct LineArguments {
+    /// Bits per second of IP packets, such as 20mbit or 100mbit/20mbit.
+    #[arg(long, value_name = "RATE[/UP]", value_parser = rates)]
+    rate: Option<Both<u64>>,
+    /// The queue in front of the rate: time (50ms) or packets (100p). Default: 50ms, and at least
+    /// 32 KiB.
+    #[arg(long, value_name = "QUEUE[/UP]", value_parser = queues)]
+    queue: Option<Both<Queue>>,
+    /// Queue discipline: fifo or codel.
+    #[arg(long, value_name = "NAME[/UP]", value_parser = disciplines)]
+    discipline: Option<Both<Discipline>>,
+    /// One-way delay, such as 10ms.
+    #[arg(long, value_name = "TIME[/UP]", value_parser = times, conflicts_with = "rtt")]
+    delay: Option<Both<Duration>>,
+    /// Round-trip time: half of it as delay in each direction.
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    rtt: Option<Duration>,
+    /// Variation of the delay (uniform, plus or minus); packets stay in order.
+    #[arg(long, value_name = "TIME[/UP]", value_parser = times)]
+    jitter: Option<Both<Duration>>,
+    /// Proportion of packets that are lost, such as 1%.
+    #[arg(long, value_name = "SHARE[/UP]", value_parser = shares)]
+    loss: Option<Both<f64>>,
+    /// Proportion of packets that skip the delay, such as 1%.
+    #[arg(long, value_name = "SHARE[/UP]", value_parser = shares)]
+    reorder: Option<Both<f64>>,
 }
 
 /// Arguments of `exec`.
@@ -267,15 +267,15 @@ impl UpArguments {
     }
 
     fn shape(&self, base: Shape, side: Side) -> Shape {
-        let delay = side.of(self.delay).or_else(|| self.rtt.map(|rtt| rtt / 2));
+        let delay = side.of(self.line.delay).or_else(|| self.line.rtt.map(|rtt| rtt / 2));
         Shape {
-            rate: side.of(self.rate).or(base.rate),
-            queue: side.of(self.queue).unwrap_or(base.queue),
-            discipline: side.of(self.discipline).unwrap_or(base.discipline),
+            rate: side.of(self.line.rate).or(base.rate),
+            queue: side.of(self.line.queue).unwrap_or(base.queue),
+            discipline: side.of(self.line.discipline).unwrap_or(base.discipline),
             delay: delay.unwrap_or(base.delay),
-            jitter: side.of(self.jitter).unwrap_or(base.jitter),
-            loss: side.of(self.loss).unwrap_or(base.loss),
-            reorder: side.of(self.reorder).unwrap_or(base.reorder),
+            jitter: side.of(self.line.jitter).unwrap_or(base.jitter),
+            loss: side.of(self.line.loss).unwrap_or(base.loss),
+            reorder: side.of(self.line.reorder).unwrap_or(base.reorder),
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod cost;
 pub mod engine;
 pub mod exchanges;
 pub mod nearest;
+mod origin;
 pub mod plan;
 pub mod progress;
 pub mod report;

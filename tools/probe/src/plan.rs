@@ -1,7 +1,6 @@
 //! What a run is to do: whom to ask, what, how hard, how long. Data only; command lines make it and
 //! the engine carries it out.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
+pub use crate::origin::{Origin, ServerAddress};
 use crate::scenario::{Scenario, StepPlan};
 
 /// What a server may send on one stream of HTTP/3 before it is read, in bytes: everything is read at once.
@@ -36,11 +36,8 @@ pub struct Plan {
     pub threads: usize,
     /// The cores that the threads are pinned to, in turn. Empty: not pinned.
     pub cores: Vec<usize>,
-    /// How long a connection may take to be established, with TLS.
-    pub connect_timeout: Duration,
-    /// How long an answer may take, from its request's start. An answer that takes longer counts as
-    /// a timeout, and its connection is replaced.
-    pub request_timeout: Duration,
+    /// How long connections and requests may take.
+    pub timeouts: Timeouts,
     /// How answers are judged.
     pub expect: Expectations,
     /// What requests and responses are.
@@ -55,32 +52,22 @@ pub struct Plan {
     pub server: ServerProcesses,
 }
 
+/// How long connections and requests may take.
+#[derive(Debug, Clone)]
+pub struct Timeouts {
+    /// How long a connection may take to be established, with TLS.
+    pub connect_timeout: Duration,
+    /// How long an answer may take, from its request's start. An answer that takes longer counts as
+    /// a timeout, and its connection is replaced.
+    pub request_timeout: Duration,
+}
+
 impl Plan {
     /// How many servers requests go to.
     #[must_use]
     pub fn servers_count(&self) -> usize {
         self.scenario.as_ref().map_or(1, |scenario| scenario.servers_count())
     }
-}
-
-/// Where the server is, and what it is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// Over TLS.
-    pub is_https: bool,
-    /// `host` or `host:port`, for Host and `:authority`.
-    pub authority: String,
-    /// Where connections are made to; more than one are taken in turn. Resolved already.
-    pub addresses: Vec<ServerAddress>,
-}
-
-/// What a socket is connected to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ServerAddress {
-    /// TCP over IPv4 or IPv6.
-    Inet(SocketAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
 }
 
 /// Which version of HTTP is spoken.

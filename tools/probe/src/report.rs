@@ -142,27 +142,67 @@ pub struct PhaseReport {
     pub first_loss: Option<String>,
     /// Bytes and field compression.
     pub traffic: Traffic,
-    /// From the start (closed loop) or the intended start (open loop) to the end of the answer.
-    pub latency: Latencies,
-    /// From the same start to the first byte of the answer's head.
-    pub first_byte: Latencies,
-    /// The mean time from when a request was handed to its connection to the first byte of its response's head, in
-    /// nanoseconds: without what an open loop's requests waited before.
+    /// How long things took.
+    #[serde(flatten)]
+    pub times: Times,
+    /// What handshakes were spared.
+    #[serde(flatten)]
+    pub handshakes: Handshakes,
+    /// What only some kinds of requests have.
+    #[serde(flatten)]
+    pub kinds: Kinds,
+    /// What bounded the senders.
+    pub stalls: Stalls,
+    /// What QUIC counted, over HTTP/3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicReport>,
+    /// Requests per second of each connection that answered any.
     #[serde(default)]
-    pub sent_to_first_byte_mean_ns: f64,
-    /// From `connect` to the established connection; none over QUIC.
-    pub connect: Latencies,
-    /// From the established connection to the finished TLS handshake; over QUIC, from the first datagram on.
-    pub handshake: Latencies,
+    pub connection_rates: Option<Spread>,
+    /// CPU of both sides.
+    #[serde(flatten)]
+    pub cpu: Costs,
+    /// The course of the phase, and its parts.
+    #[serde(flatten)]
+    pub course: Course,
+    /// What limited the phase.
+    pub verdict: Verdict,
+}
+
+/// The course of the phase, and its parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// Mean requests in flight minus rate times mean latency, over the former (Little's law): 0 when
+    /// the figures agree with each other.
+    pub littles_law_residual: Option<f64>,
+    /// One entry each 100 ms or so, in order.
+    pub series: Vec<Sample>,
+    /// One entry for each part of the run that came to the end of the phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartPhase>,
+}
+
+/// CPU of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// CPU of the generator.
+    pub generator: ProcessCost,
+    /// CPU and memory of the server, where it is local and was found.
+    pub server: Option<ProcessCost>,
+}
+
+/// What handshakes were spared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Handshakes {
     /// Handshakes that resumed a session.
     pub resumed_count: u64,
     /// Connections over HTTP/3 that sent requests before their handshake was complete; it is not among the others.
     pub early_count: u64,
-    /// How late requests were handed to a connection after their intended time (open loop): what the
-    /// generator itself, or full connections, added.
-    pub lag: Latencies,
-    /// As `lag`, but only what the generator's own clock was late by: its pacing error.
-    pub pacing: Latencies,
+}
+
+/// What only some kinds of requests have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kinds {
     /// Of responses that are streams of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReport>,
@@ -175,28 +215,28 @@ pub struct PhaseReport {
     /// One entry for each request of the plan, where there are 2 to 64 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestReport>,
-    /// What bounded the senders.
-    pub stalls: Stalls,
-    /// What QUIC counted, over HTTP/3.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quic: Option<QuicReport>,
-    /// Requests per second of each connection that answered any.
+}
+
+/// How long things took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// From the start (closed loop) or the intended start (open loop) to the end of the answer.
+    pub latency: Latencies,
+    /// From the same start to the first byte of the answer's head.
+    pub first_byte: Latencies,
+    /// The mean time from when a request was handed to its connection to the first byte of its response's head, in
+    /// nanoseconds: without what an open loop's requests waited before.
     #[serde(default)]
-    pub connection_rates: Option<Spread>,
-    /// CPU of the generator.
-    pub generator: ProcessCost,
-    /// CPU and memory of the server, where it is local and was found.
-    pub server: Option<ProcessCost>,
-    /// Mean requests in flight minus rate times mean latency, over the former (Little's law): 0 when
-    /// the figures agree with each other.
-    pub littles_law_residual: Option<f64>,
-    /// One entry each 100 ms or so, in order.
-    pub series: Vec<Sample>,
-    /// One entry for each part of the run that came to the end of the phase.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<PartPhase>,
-    /// What limited the phase.
-    pub verdict: Verdict,
+    pub sent_to_first_byte_mean_ns: f64,
+    /// From `connect` to the established connection; none over QUIC.
+    pub connect: Latencies,
+    /// From the established connection to the finished TLS handshake; over QUIC, from the first datagram on.
+    pub handshake: Latencies,
+    /// How late requests were handed to a connection after their intended time (open loop): what the
+    /// generator itself, or full connections, added.
+    pub lag: Latencies,
+    /// As `lag`, but only what the generator's own clock was late by: its pacing error.
+    pub pacing: Latencies,
 }
 
 /// Users of a scenario, each of which does its steps once.

@@ -1,6 +1,7 @@
 //! The rules of style that no compiler knows: one file for each.
 
 mod attacks;
+mod circles;
 mod exceptions;
 mod facade;
 mod file_length;
@@ -13,6 +14,7 @@ mod names;
 mod references;
 mod sections;
 mod stale;
+mod struct_fields;
 mod unfinished;
 mod words;
 
@@ -55,6 +57,7 @@ type Rule = fn(&Tree) -> Vec<Finding>;
 
 const RULES: &[(&str, Rule)] = &[
     (attacks::NAME, attacks::check),
+    (circles::NAME, circles::check),
     (facade::NAME, facade::check),
     (file_length::NAME, file_length::check),
     (function_length::NAME, function_length::check),
@@ -65,6 +68,7 @@ const RULES: &[(&str, Rule)] = &[
     (references::NAME, references::check),
     (sections::NAME, sections::check),
     (stale::NAME, stale::check),
+    (struct_fields::NAME, struct_fields::check),
     (unfinished::NAME, unfinished::check),
     (words::NAME, words::check),
 ];

@@ -135,7 +135,7 @@ impl ConnectionExchanges {
             let mut state = pending.lock();
             state.connection = Some(self.dialling.tasks);
             state.phase = Phase::Sent(Instant::now());
-            if state.up_finished { End::Yes } else { End::No }
+            if state.upload.finished { End::Yes } else { End::No }
         };
         let head = &pending.head;
         let fields: Vec<FieldRef<'_>> = head.fields.iter().map(FieldRef::from).collect();
@@ -184,7 +184,7 @@ impl ConnectionExchanges {
             && let Some(next) = state.next_up()
         {
             has_moved = true;
-            state.body_left = true;
+            state.upload.body_left = true;
             let sent = match next {
                 Up::Piece(piece, end) => orders.send_data(id, piece, end),
                 Up::Trailers(fields) => {
@@ -225,7 +225,7 @@ impl ConnectionExchanges {
         let id = self.open[at].0;
         let pending = self.remove(at);
         let mut state = pending.lock();
-        if !state.up_finished {
+        if !state.upload.finished {
             orders.abort(id);
         }
         state.connection = None;

@@ -43,16 +43,8 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) phase: Phase,
-    /// The request's body: what is to be sent, and how many bytes these are.
-    pub(crate) up: VecDeque<Bytes>,
-    pub(crate) up_bytes: usize,
-    /// Nothing follows, but these.
-    pub(crate) up_ended: bool,
-    pub(crate) up_trailers: Option<HeaderMap>,
-    /// The end was sent.
-    pub(crate) up_finished: bool,
-    /// Some of the body has left: it can't be sent again unless it is kept.
-    pub(crate) body_left: bool,
+    /// The body of the request.
+    pub(crate) upload: Upload,
     pub(crate) answer: Option<AnswerHead>,
     /// The answer has begun.
     pub(crate) answered: bool,
@@ -73,6 +65,21 @@ pub(crate) struct State {
     pub(crate) exchange: Option<ExchangeId>,
     /// The connection takes no more of the body for now.
     pub(crate) blocked: bool,
+}
+
+/// The body of the request.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    /// The request's body: what is to be sent, and how many bytes these are.
+    pub(crate) pieces: VecDeque<Bytes>,
+    pub(crate) bytes: usize,
+    /// Nothing follows, but these.
+    pub(crate) ended: bool,
+    pub(crate) trailers: Option<HeaderMap>,
+    /// The end was sent.
+    pub(crate) finished: bool,
+    /// Some of the body has left: it can't be sent again unless it is kept.
+    pub(crate) body_left: bool,
 }
 
 /// One exchange.
@@ -110,12 +117,6 @@ impl PendingRequest {
         let up_bytes = up.iter().map(Bytes::len).sum();
         let state = State {
             phase: Phase::Waiting(Instant::now()),
-            up_finished: ends && up.is_empty(),
-            up,
-            up_bytes,
-            up_ended: ends,
-            up_trailers: None,
-            body_left: false,
             answer: None,
             answered: false,
             down: VecDeque::new(),
@@ -129,6 +130,14 @@ impl PendingRequest {
             connection: None,
             exchange: None,
             blocked: false,
+            upload: Upload {
+                finished: ends && up.is_empty(),
+                pieces: up,
+                bytes: up_bytes,
+                ended: ends,
+                trailers: None,
+                body_left: false,
+            },
         };
         Self { head, state: Mutex::new(state), changed: Condvar::new(), post }
     }
@@ -234,12 +243,12 @@ impl PendingRequest {
             if state.down_ended {
                 return Some(false);
             }
-            (state.up_bytes < room).then_some(true)
+            (state.upload.bytes < room).then_some(true)
         })?;
         if wanted && !piece.is_empty() {
             let mut state = self.lock();
-            state.up_bytes += piece.len();
-            state.up.push_back(piece);
+            state.upload.bytes += piece.len();
+            state.upload.pieces.push_back(piece);
             if !state.blocked {
                 self.call(state);
             }
@@ -250,11 +259,11 @@ impl PendingRequest {
     /// The request's body has ended.
     pub(crate) fn finish(self: &Arc<Self>, trailers: Option<HeaderMap>) {
         let mut state = self.lock();
-        if state.up_ended {
+        if state.upload.ended {
             return;
         }
-        state.up_ended = true;
-        state.up_trailers = trailers;
+        state.upload.ended = true;
+        state.upload.trailers = trailers;
         self.call(state);
     }
 
@@ -272,7 +281,7 @@ impl PendingRequest {
     /// The caller wants nothing more of it.
     pub(crate) fn abandon(self: &Arc<Self>) {
         let mut state = self.lock();
-        if state.abandoned || (state.down_ended && state.up_finished) || state.error.is_some() {
+        if state.abandoned || (state.down_ended && state.upload.finished) || state.error.is_some() {
             return;
         }
         state.abandoned = true;
@@ -289,12 +298,12 @@ impl State {
                 Some((since + patience.wait, "no connection was ready in time"))
             }
             // The server may wait for the rest of the body.
-            Phase::Sent(_) if !self.up_ended && self.up.is_empty() => None,
+            Phase::Sent(_) if !self.upload.ended && self.upload.pieces.is_empty() => None,
             Phase::Sent(moved) if self.answered => {
                 let by = patience.pause.map(|pause| moved.max(begun) + pause);
                 by.map(|by| (by, "the server paused for too long in a body"))
             }
-            Phase::Sent(moved) if self.up_finished => {
+            Phase::Sent(moved) if self.upload.finished => {
                 Some((moved + patience.answer, "the server did not respond in time"))
             }
             Phase::Sent(moved) => {
@@ -311,16 +320,18 @@ impl State {
 
     /// The next part of the request's body to be sent.
     pub(crate) fn next_up(&mut self) -> Option<Up> {
-        if let Some(piece) = self.up.pop_front() {
-            self.up_bytes -= piece.len();
-            let ends = self.up_ended && self.up.is_empty() && self.up_trailers.is_none();
-            self.up_finished |= ends;
+        if let Some(piece) = self.upload.pieces.pop_front() {
+            self.upload.bytes -= piece.len();
+            let ends = self.upload.ended
+                && self.upload.pieces.is_empty()
+                && self.upload.trailers.is_none();
+            self.upload.finished |= ends;
             return Some(Up::Piece(piece, if ends { End::Yes } else { End::No }));
         }
-        if !self.up_ended || std::mem::replace(&mut self.up_finished, true) {
+        if !self.upload.ended || std::mem::replace(&mut self.upload.finished, true) {
             return None;
         }
-        Some(self.up_trailers.take().map_or(Up::Piece(Bytes::new(), End::Yes), Up::Trailers))
+        Some(self.upload.trailers.take().map_or(Up::Piece(Bytes::new(), End::Yes), Up::Trailers))
     }
 }
 

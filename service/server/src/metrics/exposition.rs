@@ -4,7 +4,8 @@ use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use super::counter::{DURATION_BOUNDS_NS, HistogramSnapshot};
-use super::snapshot::{Protocol, ServerState, Snapshot, Standing};
+use super::place::{Protocol, Standing};
+use super::snapshot::{ServerState, Snapshot};
 use crate::profile::{ProfileSnapshot, STAGE_BOUNDS_NS};
 
 /// A metric: its name, type, labels and meaning.
@@ -238,10 +239,10 @@ impl Snapshot {
         self.write_connections(text);
         self.write_requests(text);
         text.sample(&PANICS, &[], self.handler_panics);
-        for (name, count) in &self.limits {
+        for (name, count) in &self.ends.limits {
             text.sample(&LIMITS, &[("limit", name)], count);
         }
-        for (name, count) in &self.abuse {
+        for (name, count) in &self.ends.abuse {
             text.sample(&ABUSE, &[("budget", name)], count);
         }
         self.write_h2(text);
@@ -252,7 +253,7 @@ impl Snapshot {
         }
         text.histogram(&TURNS, &[], &self.turns);
         text.sample(&LONG_TURNS, &[], self.long_turns);
-        text.sample(&BLOCKED, &[], self.event_loop.write_blocked);
+        text.sample(&BLOCKED, &[], self.event_loop.work.write_blocked);
         if let Some(log) = &self.access_log {
             text.sample(&LOG_WRITTEN, &[], log.written);
             text.sample(&LOG_DROPPED, &[("reason", "queue-full")], log.dropped);
@@ -286,12 +287,12 @@ impl Snapshot {
         let event_loop = &self.event_loop;
         text.sample(&ACCEPTED, &[], event_loop.accepted);
         text.sample(&REFUSED, &[], event_loop.refused);
-        text.sample(&PAUSES, &[], event_loop.accept_pauses);
+        text.sample(&PAUSES, &[], event_loop.work.accept_pauses);
         text.sample(&DATAGRAMS, &[], event_loop.datagrams);
         text.sample(&PASSED_ON, &[], event_loop.datagrams_passed_on);
         text.sample(&HELD, &[], event_loop.held_bytes);
-        text.sample(&HELD_FULL, &[], event_loop.held_full);
-        for (reason, count) in &self.closes {
+        text.sample(&HELD_FULL, &[], event_loop.work.held_full);
+        for (reason, count) in &self.ends.closes {
             text.sample(&CLOSED, &[("reason", reason)], count);
         }
         text.sample(&OUTBOUND, &[], event_loop.outbound);
@@ -313,7 +314,7 @@ impl Snapshot {
         for route in asked() {
             text.histogram(&DURATION, &[("route", &route.name)], &route.durations);
         }
-        for (reason, count) in &self.aborts {
+        for (reason, count) in &self.ends.aborts {
             text.sample(&ABORTED, &[("reason", reason)], count);
         }
     }
@@ -362,7 +363,7 @@ mod tests {
 
     use super::*;
     use crate::access_log::AccessLogStats;
-    use crate::metrics::RouteSnapshot;
+    use crate::metrics::{EndCounts, RouteSnapshot};
 
     /// A snapshot in which everything has happened once.
     fn eventful() -> Snapshot {
@@ -374,10 +375,6 @@ mod tests {
         Snapshot {
             state: ServerState::Ready,
             routes: vec![route],
-            closes: vec![("eof", 1)],
-            aborts: vec![("the peer reset the stream", 1)],
-            limits: vec![("head-timeout", 1)],
-            abuse: vec![("rapid-reset", 1)],
             http2: crate::metrics::Http2Snapshot {
                 resets_sent: vec![("REFUSED_STREAM", 1)],
                 ..Default::default()
@@ -385,6 +382,12 @@ mod tests {
             tls: crate::metrics::TlsSnapshot { full: 1, resumed: 1, failed: vec![("alert", 1)] },
             access_log: Some(AccessLogStats { written: 5, dropped: 2, failed: 1 }),
             profile: Some(ProfileSnapshot { turns: 1, ..ProfileSnapshot::default() }),
+            ends: EndCounts {
+                closes: vec![("eof", 1)],
+                aborts: vec![("the peer reset the stream", 1)],
+                limits: vec![("head-timeout", 1)],
+                abuse: vec![("rapid-reset", 1)],
+            },
             ..Snapshot::default()
         }
     }

@@ -2,6 +2,7 @@
 
 mod counter;
 mod exposition;
+mod place;
 mod shard;
 mod snapshot;
 
@@ -14,10 +15,11 @@ use crate::{AccessLog, Profile};
 pub(crate) use counter::{Counter, Histogram};
 pub use counter::{DURATION_BOUNDS_NS, HistogramSnapshot};
 pub use exposition::{Exposition, METRICS, Metric};
-pub(crate) use shard::{Place, RouteCounts, Shard};
+pub(crate) use place::Place;
+pub use place::{Protocol, Standing};
+pub(crate) use shard::{RouteCounts, Shard};
 pub use snapshot::{
-    ConnectionCount, Http2Snapshot, Protocol, RouteSnapshot, ServerState, Snapshot, Standing,
-    TlsSnapshot,
+    ConnectionCount, EndCounts, Http2Snapshot, RouteSnapshot, ServerState, Snapshot, TlsSnapshot,
 };
 
 /// What a server counts. One value for all of its workers, made before it starts and given to

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_connection::{Http2Stats, RESET_CODES, Resets};
 use bolide_eventloop::Stats;
-use http::Version;
 
 use super::counter::{Counter, Histogram, NameCounts};
-use super::snapshot::{Protocol, RouteSnapshot, Snapshot, Standing};
+use super::place::Place;
+use super::snapshot::{RouteSnapshot, Snapshot};
 
 /// One route's counters on one worker.
 #[derive(Debug, Default)]
@@ -15,45 +15,6 @@ pub(crate) struct RouteCounts {
     /// By the first digit of the status; 0: none was sent.
     pub(crate) statuses: [Counter; 6],
     pub(crate) durations: Histogram,
-}
-
-/// Where a connection is counted: its protocol and what it does. The number of a place is also its index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u8);
-
-impl Place {
-    pub(crate) const COUNT: usize = 14;
-
-    pub(crate) fn new(version: Option<Version>, is_idle: bool, is_secure: bool) -> Self {
-        let active = match version {
-            None => 0,
-            Some(Version::HTTP_3) => 5,
-            Some(Version::HTTP_2) => 3,
-            Some(_) => 1,
-        };
-        let place = active + u8::from(is_idle && version.is_some());
-        Self(place * 2 + u8::from(is_secure))
-    }
-
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// All places, with what they stand for.
-    pub(crate) fn all() -> impl Iterator<Item = (Protocol, Standing, bool)> {
-        (0..Self::COUNT).map(|index| {
-            let (protocol, standing) = match index / 2 {
-                0 => (Protocol::Unknown, Standing::Opening),
-                1 => (Protocol::Http1, Standing::Active),
-                2 => (Protocol::Http1, Standing::Idle),
-                3 => (Protocol::Http2, Standing::Active),
-                4 => (Protocol::Http2, Standing::Idle),
-                5 => (Protocol::Http3, Standing::Active),
-                _ => (Protocol::Http3, Standing::Idle),
-            };
-            (protocol, standing, index % 2 == 1)
-        })
-    }
 }
 
 /// Counters of HTTP/2, summed over the connections of a worker.
@@ -108,13 +69,13 @@ impl LoopCounts {
             stats.panics,
             stats.bytes_received,
             stats.bytes_sent,
-            stats.waits,
-            stats.events,
-            stats.write_blocked,
-            stats.requeued,
-            stats.accept_pauses,
+            stats.work.waits,
+            stats.work.events,
+            stats.work.write_blocked,
+            stats.work.requeued,
+            stats.work.accept_pauses,
             stats.open,
-            stats.mails,
+            stats.work.mails,
             stats.datagrams,
             stats.datagrams_passed_on,
         ];
@@ -132,13 +93,13 @@ impl LoopCounts {
             &mut sum.panics,
             &mut sum.bytes_received,
             &mut sum.bytes_sent,
-            &mut sum.waits,
-            &mut sum.events,
-            &mut sum.write_blocked,
-            &mut sum.requeued,
-            &mut sum.accept_pauses,
+            &mut sum.work.waits,
+            &mut sum.work.events,
+            &mut sum.work.write_blocked,
+            &mut sum.work.requeued,
+            &mut sum.work.accept_pauses,
             &mut sum.open,
-            &mut sum.mails,
+            &mut sum.work.mails,
             &mut sum.datagrams,
             &mut sum.datagrams_passed_on,
         ];
@@ -204,10 +165,10 @@ impl Shard {
         sum.tls.full += self.handshakes_full.get();
         sum.tls.resumed += self.handshakes_resumed.get();
         self.handshakes_failed.add_to(&mut sum.tls.failed);
-        self.closes.add_to(&mut sum.closes);
-        self.limits.add_to(&mut sum.limits);
-        self.abuse.add_to(&mut sum.abuse);
-        self.aborts.add_to(&mut sum.aborts);
+        self.closes.add_to(&mut sum.ends.closes);
+        self.limits.add_to(&mut sum.ends.limits);
+        self.abuse.add_to(&mut sum.ends.abuse);
+        self.aborts.add_to(&mut sum.ends.aborts);
         let (http2, ours) = (&mut sum.http2, &self.http2);
         http2.streams_refused += ours.streams_refused.get();
         ours.resets_received.add_to(&mut http2.resets_received);
@@ -233,17 +194,9 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bolide_eventloop::LoopWork;
 
-    #[test]
-    fn every_place_is_one_of_the_list() {
-        let all: Vec<_> = Place::all().collect();
-        assert_eq!(all.len(), Place::COUNT);
-        let place = Place::new(Some(Version::HTTP_2), true, true);
-        assert_eq!(all[place.index()], (Protocol::Http2, Standing::Idle, true));
-        let place = Place::new(None, true, false);
-        assert_eq!(all[place.index()], (Protocol::Unknown, Standing::Opening, false));
-    }
+    use super::*;
 
     #[test]
     fn a_route_that_comes_again_keeps_its_counters() {
@@ -261,7 +214,13 @@ mod tests {
     #[test]
     fn what_the_loop_counts_comes_back_as_it_was() {
         let shard = Shard::default();
-        let stats = Stats { accepted: 7, bytes_sent: 9, mails: 3, open: 1, ..Stats::default() };
+        let stats = Stats {
+            accepted: 7,
+            bytes_sent: 9,
+            open: 1,
+            work: LoopWork { mails: 3, ..LoopWork::default() },
+            ..Stats::default()
+        };
         shard.turn_ends(&stats);
         let mut sum = Snapshot::default();
         shard.add_to(&mut sum);

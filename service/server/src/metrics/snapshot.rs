@@ -5,7 +5,7 @@ use std::time::Duration;
 use bolide_eventloop::Stats;
 
 use super::counter::HistogramSnapshot;
-use super::shard::Place;
+use super::place::{Place, Protocol, Standing};
 use crate::access_log::AccessLogStats;
 use crate::profile::ProfileSnapshot;
 
@@ -19,30 +19,6 @@ pub enum ServerState {
     Ready,
     /// It was told to end: what is open is completed, nothing new should be sent to it.
     Draining,
-}
-
-/// The protocol of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// Not known yet.
-    Unknown,
-    /// HTTP/1.1 or HTTP/1.0.
-    Http1,
-    /// HTTP/2.
-    Http2,
-    /// HTTP/3.
-    Http3,
-}
-
-/// What a connection does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Its protocol is being found out: a TLS handshake, or the first bytes.
-    Opening,
-    /// An exchange is under way.
-    Active,
-    /// It waits for the next request.
-    Idle,
 }
 
 /// How many connections are open, of one kind.
@@ -125,20 +101,14 @@ pub struct Snapshot {
     /// Connections that are open, by kind.
     pub connections: Vec<ConnectionCount>,
     /// What the event loops counted: connections, bytes, turns. What the loop counts of closed connections
-    /// stands in [`Self::closes`].
+    /// stands in [`EndCounts::closes`].
     pub event_loop: Stats,
     /// Requests by route.
     pub routes: Vec<RouteSnapshot>,
     /// Requests that are under way and were not answered at once.
     pub in_flight: u64,
-    /// Connections that ended, by reason.
-    pub closes: Vec<(&'static str, u64)>,
-    /// Exchanges that ended before they were complete, by reason.
-    pub aborts: Vec<(&'static str, u64)>,
-    /// Limits that were hit, by name.
-    pub limits: Vec<(&'static str, u64)>,
-    /// Abuse budgets that a peer has spent, by the attack that they answer.
-    pub abuse: Vec<(&'static str, u64)>,
+    /// What ended early, or was refused.
+    pub ends: EndCounts,
     /// HTTP/2.
     pub http2: Http2Snapshot,
     /// TLS handshakes.
@@ -155,6 +125,19 @@ pub struct Snapshot {
     pub profile: Option<ProfileSnapshot>,
 }
 
+/// What ended early, or was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndCounts {
+    /// Connections that ended, by reason.
+    pub closes: Vec<(&'static str, u64)>,
+    /// Exchanges that ended before they were complete, by reason.
+    pub aborts: Vec<(&'static str, u64)>,
+    /// Limits that were hit, by name.
+    pub limits: Vec<(&'static str, u64)>,
+    /// Abuse budgets that a peer has spent, by the attack that they answer.
+    pub abuse: Vec<(&'static str, u64)>,
+}
+
 impl Default for Snapshot {
     fn default() -> Self {
         let connection =
@@ -167,10 +150,6 @@ impl Default for Snapshot {
             event_loop: Stats::default(),
             routes: Vec::new(),
             in_flight: 0,
-            closes: Vec::new(),
-            aborts: Vec::new(),
-            limits: Vec::new(),
-            abuse: Vec::new(),
             http2: Http2Snapshot::default(),
             tls: TlsSnapshot::default(),
             handler_panics: 0,
@@ -178,6 +157,12 @@ impl Default for Snapshot {
             long_turns: 0,
             access_log: None,
             profile: None,
+            ends: EndCounts {
+                closes: Vec::new(),
+                aborts: Vec::new(),
+                limits: Vec::new(),
+                abuse: Vec::new(),
+            },
         }
     }
 }

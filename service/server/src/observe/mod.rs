@@ -278,9 +278,9 @@ impl Observer {
         if lasted > counting.long_turn {
             counting.shard.long_turns.add(1);
         }
-        if stats.accept_pauses > self.accept_pauses {
-            let pauses = stats.accept_pauses - self.accept_pauses;
-            self.accept_pauses = stats.accept_pauses;
+        if stats.work.accept_pauses > self.accept_pauses {
+            let pauses = stats.work.accept_pauses - self.accept_pauses;
+            self.accept_pauses = stats.work.accept_pauses;
             if let Some(suppressed) = self.reports.may(self.now) {
                 tracing::warn!(
                     target: "bolide::accept",

@@ -67,7 +67,7 @@ impl Scene {
     /// How many connections were closed for this reason.
     fn closed(&self, reason: &str) -> u64 {
         let text = self.metrics.snapshot();
-        let found = text.closes.iter().find(|(name, _)| **name == *reason);
+        let found = text.ends.closes.iter().find(|(name, _)| **name == *reason);
         found.map_or(0, |(_, count)| *count)
     }
 }

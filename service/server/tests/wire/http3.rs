@@ -392,7 +392,7 @@ fn a_shutdown_lets_what_is_open_finish() {
         assert!(matches!(closed, Some("goaway" | "eof")), "{closed:?}");
     }
     let stats = running.join().expect("no worker failed");
-    assert_eq!((stats.accepted, stats.closed_finished, stats.open), (2, 2, 0));
+    assert_eq!((stats.accepted, stats.closed.finished, stats.open), (2, 2, 0));
 }
 
 /// A connection that came by a datagram and had no room isn't taken for the next that comes over TCP.

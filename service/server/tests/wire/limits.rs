@@ -233,8 +233,8 @@ fn memory_of_a_worker_is_given_back_by_who_holds_most() {
     modest.send(&[b'x'; 10_000]);
     assert_eq!(modest.answer().body, b"100000");
     let counted = metrics.snapshot();
-    assert!(counted.closes.contains(&("memory", 1)), "{:?}", counted.closes);
-    assert!(counted.limits.contains(&("held-bytes-max", 1)), "{:?}", counted.limits);
+    assert!(counted.ends.closes.contains(&("memory", 1)), "{:?}", counted.ends.closes);
+    assert!(counted.ends.limits.contains(&("held-bytes-max", 1)), "{:?}", counted.ends.limits);
 }
 
 #[test]

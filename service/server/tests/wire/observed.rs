@@ -93,11 +93,11 @@ fn every_kind_of_request_counts_once() {
         assert_eq!(route.durations.count(), route.requests(), "{}", route.name);
     }
     assert_eq!((counted.in_flight, counted.handler_panics, counted.workers), (0, 1, 1));
-    assert_eq!(counted.limits, [("body-bytes-max", 1), ("request-line-bytes", 1)]);
-    assert_eq!(counted.aborts.iter().map(|(_, count)| count).sum::<u64>(), 1, "{counted:?}");
+    assert_eq!(counted.ends.limits, [("body-bytes-max", 1), ("request-line-bytes", 1)]);
+    assert_eq!(counted.ends.aborts.iter().map(|(_, count)| count).sum::<u64>(), 1, "{counted:?}");
     assert_eq!(counted.event_loop.accepted, 11);
-    let closed: u64 = counted.closes.iter().map(|(_, count)| count).sum();
-    assert_eq!(closed, 11, "{:?}", counted.closes);
+    let closed: u64 = counted.ends.closes.iter().map(|(_, count)| count).sum();
+    assert_eq!(closed, 11, "{:?}", counted.ends.closes);
     assert!(counted.connections.iter().all(|kind| kind.count == 0), "{:?}", counted.connections);
     assert!(counted.turns.count() > 0 && counted.event_loop.bytes_sent > 0);
 }

@@ -240,10 +240,10 @@ fn what_the_kernel_sends_is_counted_and_finished_before_the_end() {
     drop(client);
     let counted = site.counted();
     assert!(counted.bytes_sent > content.len() as u64, "{counted:?}");
-    assert_eq!(counted.closed_drained, 0);
+    assert_eq!(counted.closed.drained, 0);
     // One piece is a pass's worth at most: others have their turn in between.
     let pieces = content.len() / LoopLimits::default().turns.pass_bytes;
-    assert!(counted.turns >= pieces as u64, "{counted:?}");
+    assert!(counted.work.turns >= pieces as u64, "{counted:?}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_client_that_takes_nothing_of_a_file_is_given_up() {
     let asked = Instant::now();
     // Nobody reads: were there no deadline for writing, the patience of the shutdown would end it.
     let counted = site.counted();
-    assert_eq!(counted.closed_stalled, 1, "after {:?}: {counted:?}", asked.elapsed());
+    assert_eq!(counted.closed.stalled, 1, "after {:?}: {counted:?}", asked.elapsed());
 }
 
 #[test]
@@ -277,5 +277,5 @@ fn a_file_that_shrinks_behind_a_full_socket_resets_the_connection() {
     assert!(rest.len() < content.len(), "an answer of two versions looks complete");
     assert_eq!(site.get("/ping").text(), "pong");
     drop(client);
-    assert_eq!(site.counted().closed_failed, 1, "the file broke the connection, not its client");
+    assert_eq!(site.counted().closed.failed, 1, "the file broke the connection, not its client");
 }

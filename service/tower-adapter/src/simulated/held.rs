@@ -160,7 +160,7 @@ impl Charge {
         });
         let counted = measure(|| simulation.run_for(REST));
         let stats = simulation.stats();
-        assert_eq!((stats.open, stats.closed_memory), (1, 0), "{}", self.what);
+        assert_eq!((stats.open, stats.closed.memory), (1, 0), "{}", self.what);
         (stats.held_bytes as usize, usize::try_from(counted.bytes_current).unwrap_or(0))
     }
 }

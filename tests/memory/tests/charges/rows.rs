@@ -197,7 +197,7 @@ impl Charge {
         let before = world.stats.held_bytes;
         let mut streams = Vec::new();
         let counted = measure(|| streams = (self.fill)(&mut world, self.connections));
-        assert_eq!(world.stats.closed_memory, 0, "{}", self.what);
+        assert_eq!(world.stats.closed.memory, 0, "{}", self.what);
         let held = world.stats.held_bytes.saturating_sub(before) as usize;
         drop(streams);
         Figures { held, allocated: usize::try_from(counted.bytes_current).unwrap_or(0) }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use bolide::client::Trust;
 use bolide_acme::{AcmeLimits, Challenge, Settings};
 
+use super::choice::choice;
 use super::document::{Place, Section};
 use super::limit_tables;
 use super::listen::Listen;
-use super::upstream::choice;
 
 /// The CAs that have a name here, and the URLs of their directories.
 const NAMED: [(&str, &str); 2] = [

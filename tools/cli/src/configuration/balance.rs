@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bolide::proxy::{Balance, HashKey, SameSite, StickyCookie};
 
+use super::choice::{choice, one_of};
 use super::document::Section;
-use super::upstream::{choice, one_of};
 
 /// `balance`: a word, which may be `hash:` and what is hashed.
 pub(super) fn balance(section: &mut Section<'_>) -> Result<Balance, String> {

@@ -5,8 +5,8 @@ use std::fs;
 use bolide::tls::{Alpn, HandshakeRules, Identity, TlsVersion};
 use bolide_probe::nearest::nearest;
 
+use super::choice::{choice, one_of};
 use super::document::{Place, Section};
-use super::upstream::{choice, one_of};
 
 /// The keys of a listener.
 const KEYS: [&str; 5] = ["min-version", "max-version", "cipher-suites", "alpn", "early-data"];

@@ -2,9 +2,9 @@
 
 use bolide::server::{ForwardedFields, Ingress, Network, Networks, ProxyProtocol, RequestId};
 
+use super::choice::choice;
 use super::document::Section;
 use super::listen::Listen;
-use super::upstream::choice;
 
 /// Reads the keys at the top of the file.
 pub(super) fn read(root: &mut Section<'_>) -> Result<Ingress, String> {

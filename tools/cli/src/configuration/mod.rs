@@ -32,9 +32,10 @@ use bolide_site::Rules;
 
 use crate::observe;
 use crate::routes::{Answer, Route, Routes};
+use choice::choice;
 use document::{Document, Section};
 use limit_tables::WebSocketLimits;
-use upstream::{Upstreams, choice};
+use upstream::Upstreams;
 use value::Setting;
 
 pub(crate) use document::Place;
@@ -271,6 +272,7 @@ fn check_listeners(listen: &[Listen]) -> Result<(), String> {
 
 #[cfg(test)]
 mod builders;
+mod choice;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use bolide::metrics::PROFILE_ONE_IN;
 use bolide::server::{LogFormat, LogTarget, LogTemplate};
 
+use super::choice::{choice, one_of};
 use super::document::Section;
 use super::limit_tables;
-use super::upstream::{choice, one_of};
 use super::value::Texts;
 use crate::observe::{
     AccessLogSettings, AdminSettings, EventFormat, LEVELS, Levels, PROFILE_RANGE, Settings, TARGETS,

@@ -13,10 +13,10 @@ use bolide_site::{
     Template, Test, check_name,
 };
 
+use super::choice::choice;
 use super::document::{Place, Section};
 use super::ingress::networks;
 use super::listen::check_address;
-use super::upstream::choice;
 use super::value::{Range, Setting, Value};
 use crate::routes::SiteRules;
 use toml::de::DeValue;

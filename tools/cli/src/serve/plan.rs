@@ -71,7 +71,7 @@ impl Plan {
             acme: file.as_ref().and_then(|file| acme(file.acme.as_ref()?, &listen)),
             listen,
             congestion: file.as_ref().map(|file| file.congestion).unwrap_or_default(),
-            http3: !arguments.no_http3 && file.as_ref().is_none_or(|file| file.http3),
+            http3: !arguments.listen.no_http3 && file.as_ref().is_none_or(|file| file.http3),
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
             user: arguments.user.clone().or_else(|| file.as_ref()?.user.clone()),
@@ -146,7 +146,7 @@ fn acme(settings: &bolide_acme::Settings, listen: &[Listen]) -> Option<bolide_ac
 
 /// The listeners: the flags' if there are any, else the file's, else the defaults.
 fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, String> {
-    let named = !arguments.http.is_empty() || !arguments.https.is_empty();
+    let named = !arguments.listen.http.is_empty() || !arguments.listen.https.is_empty();
     let files = files(arguments)?;
     let plain = |address: &str| Listen {
         address: address.to_owned(),
@@ -158,14 +158,14 @@ fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, Stri
     let first = in_file.iter().find_map(|listen| listen.tls.clone()).unwrap_or_default();
     let tls = |address: &str| Listen { tls: Some(first.clone()), ..plain(address) };
     let mut listen: Vec<Listen> = if named {
-        let http = arguments.http.iter().map(|address| plain(address));
-        http.chain(arguments.https.iter().map(|address| tls(address))).collect()
+        let http = arguments.listen.http.iter().map(|address| plain(address));
+        http.chain(arguments.listen.https.iter().map(|address| tls(address))).collect()
     } else if in_file.is_empty() {
         vec![plain("127.0.0.1:8080"), tls("127.0.0.1:8443")]
     } else {
         in_file.to_vec()
     };
-    if arguments.no_https {
+    if arguments.listen.no_https {
         listen.retain(|listen| listen.tls.is_none());
         if listen.is_empty() {
             return Err("--no-https leaves no listener: add --http".to_owned());
@@ -206,10 +206,10 @@ fn twice(listen: &[Listen]) -> Option<&str> {
 
 /// What the flags say of TLS.
 fn files(arguments: &Arguments) -> Result<TlsFiles, String> {
-    let pairs = TlsFiles::pair(arguments.cert.clone(), arguments.key.clone())
+    let pairs = TlsFiles::pair(arguments.listen.cert.clone(), arguments.listen.key.clone())
         .map_err(|what| format!("--cert and --key: {what}"))?;
-    let client_required = arguments.client_certificate != Some(ClientCertificate::Optional);
-    let client_ca = arguments.client_ca.clone();
+    let client_required = arguments.listen.client_certificate != Some(ClientCertificate::Optional);
+    let client_ca = arguments.listen.client_ca.clone();
     Ok(TlsFiles { pairs, client_ca, client_required, ..TlsFiles::default() })
 }
 

@@ -160,8 +160,8 @@ impl Metric {
 /// The logarithms of the batch means of a metric; `None`: the phase doesn't have it.
 fn batches(report: &PhaseReport, metric: Metric) -> Result<Option<Vec<f64>>, String> {
     let warm_up_ns = u64::try_from(report.phase.warm_up.as_nanos()).unwrap_or(u64::MAX);
-    let begun = report.series.partition_point(|sample| sample.at_ns <= warm_up_ns);
-    let samples = &report.series[begun..];
+    let begun = report.course.series.partition_point(|sample| sample.at_ns <= warm_up_ns);
+    let samples = &report.course.series[begun..];
     let length = samples.len() / BATCHES_COUNT;
     if length < BATCH_SAMPLES {
         return Err(format!(

@@ -14,7 +14,7 @@ fn noise(random: &mut Rng) -> f64 {
 fn run(load: Load, random: &mut Rng, factor: f64, count: u64) -> Report {
     let mut phase = quiet(load);
     let mut drift = 0.0;
-    phase.series = (1..=count)
+    phase.course.series = (1..=count)
         .map(|index| {
             drift = 0.5 * drift + 0.05 * noise(random);
             let at = |base: f64, random: &mut Rng| {

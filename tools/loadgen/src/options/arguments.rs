@@ -217,113 +217,115 @@ pub(super) struct RequestArguments {
     /// Bearer token (RFC 6750). A step of a scenario may have its own. Placeholders are replaced as in -H.
     #[arg(long, value_name = "TOKEN")]
     pub(super) bearer: Option<String>,
-
-    /// This text as the body.
-    #[arg(short = 'd', long, value_name = "TEXT", group = "body")]
-    pub(super) data: Option<String>,
-
-    /// This file as the body.
-    #[arg(long, value_name = "FILE", group = "body")]
-    pub(super) data_file: Option<PathBuf>,
-
-    /// Each line of this file as the body of one request, round-robin: JSON Lines with prompts, say.
-    #[arg(long, value_name = "FILE", group = "body", conflicts_with = "urls")]
-    pub(super) data_lines: Option<PathBuf>,
-
-    /// A body of this size, filled with --data-pattern.
-    #[arg(long, value_name = "SIZE", value_parser = bolide_units::size, group = "body")]
-    pub(super) data_size: Option<u64>,
-
-    /// Content of a body of --data-size: `random` (from --seed), `zero`, or a text to repeat.
-    /// Default: x.
-    #[arg(long, value_name = "PATTERN", requires = "data_size")]
-    pub(super) data_pattern: Option<String>,
-
-    /// A file with one URL or path per line, optionally with a weight and a method before it: `3 GET
-    /// /ping`. Empty lines and lines that begin with # are ignored. Without weights, requests are
-    /// round-robin. `-`: the standard input.
-    #[arg(long, value_name = "FILE")]
-    pub(super) urls: Option<PathBuf>,
-
-    /// Users who do the steps of this file (TOML) in order, each as often as there is time and each time as another user:
-    /// templates, captured values, cookies, pauses, weights. The URL names the server.
-    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
-    pub(super) scenario: Option<PathBuf>,
-
-    /// Users who repeat what a browser recorded (HTTP Archive), as far as it went to the servers of the URLs, or to that of
-    /// the first entry. Requests follow one another, with the recorded pauses between them.
-    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
-    pub(super) har: Option<PathBuf>,
-
-    /// Send the requests of this access log again, at the times at which they came: GET and HEAD; in the common or combined
-    /// format, or the JSON of `bolide serve`. The URL names the server.
-    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
-    #[arg(conflicts_with_all = ["requests", "rate", "ramp", "steps", "find_knee", "warm_up", "poisson", "users"])]
-    pub(super) replay: Option<PathBuf>,
-
-    /// Replay so many times as fast.
-    #[arg(long, value_name = "N", requires = "replay", default_value = "1", value_parser = bolide_units::factor)]
-    pub(super) speed: f64,
-
-    /// Users at a time; they begin evenly over the warm-up. Default: 10. With --rate, --ramp and --steps, the rate is that
-    /// of users who begin; -n is the number of users.
-    #[arg(long, value_name = "N", requires = "steps_of", value_parser = bolide_units::count)]
-    pub(super) users: Option<u64>,
-
-    /// Responses are Server-Sent Events: report the time to the first event, the gaps between events, stalls and
-    /// events per second. --timeout counts from the last event of a stream. A stream fails if it has no
-    /// event or one of the type `error`.
-    #[arg(long, group = "streams", conflicts_with = "exchanges")]
-    pub(super) events: bool,
-
-    /// As --events, for servers of language models: requests have `Content-Type: application/json`; a stream
-    /// fails without `[DONE]` at its end or with an `error` object in an event; tokens are counted if the server
-    /// reports them (`usage`).
-    #[arg(long, group = "streams", conflicts_with = "exchanges")]
-    pub(super) openai: bool,
-
-    /// Call this method of gRPC: its messages are the bodies, as JSON; `[…]` is one message after the other where the
-    /// client streams. A call fails with another `grpc-status` than 0, or without one. --timeout counts from the last
-    /// message. Over HTTP/2, or --http3.
-    #[arg(long, value_name = "SERVICE/METHOD", group = "streams", conflicts_with_all = ["exchanges", "urls", "method", "http1", "content"])]
-    pub(super) grpc: Option<String>,
-
-    /// File that defines the gRPC service. May be repeated. Default: the server's reflection service is asked.
-    #[arg(long, value_name = "FILE", requires = "grpc")]
-    pub(super) proto: Vec<PathBuf>,
-
-    /// Directory with files that --proto imports. May be repeated. Default: those of the files.
-    #[arg(long, value_name = "DIR", requires = "proto")]
-    pub(super) proto_path: Vec<PathBuf>,
-
-    /// Send the messages of a gRPC call N times over, where the client streams.
-    #[arg(long, value_name = "N", requires = "grpc", value_parser = bolide_units::count)]
-    pub(super) repeat_messages: Option<u64>,
-
-    /// Deadline of each gRPC call, which the server is told (`grpc-timeout`).
-    #[arg(long, value_name = "TIME", requires = "grpc", value_parser = bolide_units::positive_seconds)]
-    pub(super) deadline: Option<Duration>,
-
-    /// Longest gap between two events or messages of a stream that is not counted as a stall. Default: 1s.
-    #[arg(long, value_name = "TIME", value_parser = bolide_units::positive_seconds, requires = "streams")]
-    pub(super) stall: Option<Duration>,
-
-    /// WebSocket: no message has a reply; it is complete when the socket has taken it. Default: each message has one.
-    #[arg(long)]
-    pub(super) one_way: bool,
-
-    /// WebSocket: send binary messages only. Default: text where a message is UTF-8.
-    #[arg(long)]
-    pub(super) binary: bool,
-
-    /// WebSocket: offer compression (permessage-deflate).
-    #[arg(long)]
-    pub(super) deflate: bool,
+    /// The bodies of requests.
+    #[command(flatten)]
+    pub(super) bodies: BodyArguments,
+    /// Files that say what to request.
+    #[command(flatten)]
+    pub(super) sources: SourceArguments,
+    /// Events and messages.
+    #[command(flatten)]
+    pub(super) messages: MessageArguments,
 
     /// Requests from another program (JSON, `bolide_loadgen::exchanges`), each with its body and the
     /// response's.
     #[arg(long, value_name = "FILE", hide = true, conflicts_with_all = ["urls", "body", "method", "content"])]
     pub(super) exchanges: Option<PathBuf>,
+}
+
+/// Events and messages.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct MessageArguments {
+    /// Responses are Server-Sent Events: report the time to the first event, the gaps between events, stalls and
+    /// events per second. --timeout counts from the last event of a stream. A stream fails if it has no
+    /// event or one of the type `error`.
+    #[arg(long, group = "streams", conflicts_with = "exchanges")]
+    pub(super) events: bool,
+    /// As --events, for servers of language models: requests have `Content-Type: application/json`; a stream
+    /// fails without `[DONE]` at its end or with an `error` object in an event; tokens are counted if the server
+    /// reports them (`usage`).
+    #[arg(long, group = "streams", conflicts_with = "exchanges")]
+    pub(super) openai: bool,
+    /// Call this method of gRPC: its messages are the bodies, as JSON; `[…]` is one message after the other where the
+    /// client streams. A call fails with another `grpc-status` than 0, or without one. --timeout counts from the last
+    /// message. Over HTTP/2, or --http3.
+    #[arg(long, value_name = "SERVICE/METHOD", group = "streams", conflicts_with_all = ["exchanges", "urls", "method", "http1", "content"])]
+    pub(super) grpc: Option<String>,
+    /// File that defines the gRPC service. May be repeated. Default: the server's reflection service is asked.
+    #[arg(long, value_name = "FILE", requires = "grpc")]
+    pub(super) proto: Vec<PathBuf>,
+    /// Directory with files that --proto imports. May be repeated. Default: those of the files.
+    #[arg(long, value_name = "DIR", requires = "proto")]
+    pub(super) proto_path: Vec<PathBuf>,
+    /// Send the messages of a gRPC call N times over, where the client streams.
+    #[arg(long, value_name = "N", requires = "grpc", value_parser = bolide_units::count)]
+    pub(super) repeat_messages: Option<u64>,
+    /// Deadline of each gRPC call, which the server is told (`grpc-timeout`).
+    #[arg(long, value_name = "TIME", requires = "grpc", value_parser = bolide_units::positive_seconds)]
+    pub(super) deadline: Option<Duration>,
+    /// Longest gap between two events or messages of a stream that is not counted as a stall. Default: 1s.
+    #[arg(long, value_name = "TIME", value_parser = bolide_units::positive_seconds, requires = "streams")]
+    pub(super) stall: Option<Duration>,
+    /// WebSocket: no message has a reply; it is complete when the socket has taken it. Default: each message has one.
+    #[arg(long)]
+    pub(super) one_way: bool,
+    /// WebSocket: send binary messages only. Default: text where a message is UTF-8.
+    #[arg(long)]
+    pub(super) binary: bool,
+    /// WebSocket: offer compression (permessage-deflate).
+    #[arg(long)]
+    pub(super) deflate: bool,
+}
+
+/// Files that say what to request.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct SourceArguments {
+    /// A file with one URL or path per line, optionally with a weight and a method before it: `3 GET
+    /// /ping`. Empty lines and lines that begin with # are ignored. Without weights, requests are
+    /// round-robin. `-`: the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(super) urls: Option<PathBuf>,
+    /// Users who do the steps of this file (TOML) in order, each as often as there is time and each time as another user:
+    /// templates, captured values, cookies, pauses, weights. The URL names the server.
+    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
+    pub(super) scenario: Option<PathBuf>,
+    /// Users who repeat what a browser recorded (HTTP Archive), as far as it went to the servers of the URLs, or to that of
+    /// the first entry. Requests follow one another, with the recorded pauses between them.
+    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
+    pub(super) har: Option<PathBuf>,
+    /// Send the requests of this access log again, at the times at which they came: GET and HEAD; in the common or combined
+    /// format, or the JSON of `bolide serve`. The URL names the server.
+    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
+    #[arg(conflicts_with_all = ["requests", "rate", "ramp", "steps", "find_knee", "warm_up", "poisson", "users"])]
+    pub(super) replay: Option<PathBuf>,
+    /// Replay so many times as fast.
+    #[arg(long, value_name = "N", requires = "replay", default_value = "1", value_parser = bolide_units::factor)]
+    pub(super) speed: f64,
+    /// Users at a time; they begin evenly over the warm-up. Default: 10. With --rate, --ramp and --steps, the rate is that
+    /// of users who begin; -n is the number of users.
+    #[arg(long, value_name = "N", requires = "steps_of", value_parser = bolide_units::count)]
+    pub(super) users: Option<u64>,
+}
+
+/// The bodies of requests.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct BodyArguments {
+    /// This text as the body.
+    #[arg(short = 'd', long, value_name = "TEXT", group = "body")]
+    pub(super) data: Option<String>,
+    /// This file as the body.
+    #[arg(long, value_name = "FILE", group = "body")]
+    pub(super) data_file: Option<PathBuf>,
+    /// Each line of this file as the body of one request, round-robin: JSON Lines with prompts, say.
+    #[arg(long, value_name = "FILE", group = "body", conflicts_with = "urls")]
+    pub(super) data_lines: Option<PathBuf>,
+    /// A body of this size, filled with --data-pattern.
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::size, group = "body")]
+    pub(super) data_size: Option<u64>,
+    /// Content of a body of --data-size: `random` (from --seed), `zero`, or a text to repeat.
+    /// Default: x.
+    #[arg(long, value_name = "PATTERN", requires = "data_size")]
+    pub(super) data_pattern: Option<String>,
 }
 
 /// Connections to use.
@@ -350,46 +352,12 @@ pub(super) struct ConnectionArguments {
     /// Server name for SNI and the certificate. Default: the URL's host.
     #[arg(long, value_name = "NAME")]
     pub(super) sni: Option<String>,
-
-    /// Trust only these CA certificates (PEM).
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    pub(super) ca: Option<PathBuf>,
-
-    /// Client certificate chain, in PEM.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(super) cert: Option<PathBuf>,
-
-    /// Private key of the client certificate, in PEM.
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(super) key: Option<PathBuf>,
-
-    /// Accept any certificate, such as the self-signed one of `bolide serve`.
-    #[arg(long)]
-    pub(super) insecure: bool,
-
-    /// Resume TLS sessions on new connections. Default: full handshakes.
-    #[arg(long)]
-    pub(super) resume: bool,
-
-    /// HTTP/3: send requests with the first packet of each connection that resumes a session (0-RTT).
-    #[arg(long)]
-    pub(super) early_data: bool,
-
-    /// HTTP/2: receive window of each stream. Default: grows with use.
-    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
-    pub(super) stream_window: Option<u32>,
-
-    /// HTTP/2: receive window of each connection, at least 65535. Default: grows with use.
-    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
-    pub(super) connection_window: Option<u32>,
-
-    /// HTTP/2: largest frame to accept, 16K to 16777215.
-    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
-    pub(super) max_frame: Option<u32>,
-
-    /// HTTP/2: size of the table for decompressing header fields.
-    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
-    pub(super) header_table: Option<u32>,
+    /// TLS.
+    #[command(flatten)]
+    pub(super) tls: TlsArguments,
+    /// What HTTP/2 is told.
+    #[command(flatten)]
+    pub(super) windows: Http2Arguments,
 
     /// A response, or the reply to a message, that takes longer counts as failed.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = bolide_units::positive_seconds)]
@@ -412,6 +380,46 @@ pub(super) struct ConnectionArguments {
     /// Don't look for the server's process.
     #[arg(long)]
     pub(super) no_server_watch: bool,
+}
+
+/// What HTTP/2 is told.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Http2Arguments {
+    /// HTTP/2: receive window of each stream. Default: grows with use.
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
+    pub(super) stream_window: Option<u32>,
+    /// HTTP/2: receive window of each connection, at least 65535. Default: grows with use.
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
+    pub(super) connection_window: Option<u32>,
+    /// HTTP/2: largest frame to accept, 16K to 16777215.
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
+    pub(super) max_frame: Option<u32>,
+    /// HTTP/2: size of the table for decompressing header fields.
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
+    pub(super) header_table: Option<u32>,
+}
+
+/// TLS.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct TlsArguments {
+    /// Trust only these CA certificates (PEM).
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(super) ca: Option<PathBuf>,
+    /// Client certificate chain, in PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(super) cert: Option<PathBuf>,
+    /// Private key of the client certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(super) key: Option<PathBuf>,
+    /// Accept any certificate, such as the self-signed one of `bolide serve`.
+    #[arg(long)]
+    pub(super) insecure: bool,
+    /// Resume TLS sessions on new connections. Default: full handshakes.
+    #[arg(long)]
+    pub(super) resume: bool,
+    /// HTTP/3: send requests with the first packet of each connection that resumes a session (0-RTT).
+    #[arg(long)]
+    pub(super) early_data: bool,
 }
 
 /// Expected responses.

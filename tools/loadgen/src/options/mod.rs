@@ -5,6 +5,10 @@ mod grpc;
 mod load;
 mod parts;
 pub(crate) mod request;
+fn timeouts(connection: &ConnectionArguments) -> Timeouts {
+    Timeouts { connect_timeout: connection.connect_timeout, request_timeout: connection.timeout }
+}
+
 #[cfg(test)]
 mod tests;
 pub mod threshold;
@@ -17,7 +21,7 @@ use std::sync::Arc;
 use std::thread;
 
 use bolide_probe::plan::{
-    Http2Plan, Origin, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version,
+    Http2Plan, Origin, Plan, RequestKind, ServerProcesses, Timeouts, TlsPlan, TlsTrust, Version,
 };
 use bolide_probe::scenario::Scenario;
 use bolide_probe::target;
@@ -144,7 +148,7 @@ impl Arguments {
         if let Some(authority) = requests.authority {
             origin.authority = authority;
         }
-        if let Some(method) = &self.request.grpc {
+        if let Some(method) = &self.request.messages.grpc {
             let server = grpc::Server { target: &target, origin: &origin, tls: &tls };
             grpc::prepare(method, &self.request, &server, &mut requests.plans)?;
         }
@@ -158,8 +162,6 @@ impl Arguments {
             depth: as_size(self.depth),
             threads,
             cores,
-            connect_timeout: connection.connect_timeout,
-            request_timeout: connection.timeout,
             expect,
             kind,
             scenario: requests.scenario.map(|scenario| {
@@ -169,6 +171,7 @@ impl Arguments {
             recorded_share: output.records.as_ref().map(|_| output.sample_records.unwrap_or(1.0)),
             seed,
             server: server(connection),
+            timeouts: timeouts(connection),
         };
         let outputs = Outputs::of(output)?;
         let is_of_events = |threshold: &&Threshold| threshold.is_of_events();
@@ -210,7 +213,7 @@ impl Arguments {
     /// The version of HTTP: the one that what is sent needs, unless an option names one.
     fn version(&self, target: &Url) -> Result<Version, String> {
         Ok(match version(&self.connection, &self.load, self.depth)? {
-            Version::Negotiated if self.request.grpc.is_some() => Version::Http2,
+            Version::Negotiated if self.request.messages.grpc.is_some() => Version::Http2,
             // A server may agree to h2 and take no WebSocket connections over it.
             Version::Negotiated if target.scheme.is_websocket() => Version::Http1,
             version => version,
@@ -236,7 +239,7 @@ impl Arguments {
 
     /// Users of a scenario at a time; none: the clock makes them begin.
     fn users(&self, servers: u64) -> Result<Option<u64>, String> {
-        let (load, users) = (&self.load, self.request.users);
+        let (load, users) = (&self.load, self.request.sources.users);
         if let Some(option) = load.rates() {
             return match users {
                 Some(_) => Err(format!(
@@ -350,10 +353,10 @@ fn version(
     depth: u64,
 ) -> Result<Version, String> {
     let http2_only = [
-        ("--stream-window", connection.stream_window.is_some()),
-        ("--connection-window", connection.connection_window.is_some()),
-        ("--max-frame", connection.max_frame.is_some()),
-        ("--header-table", connection.header_table.is_some()),
+        ("--stream-window", connection.windows.stream_window.is_some()),
+        ("--connection-window", connection.windows.connection_window.is_some()),
+        ("--max-frame", connection.windows.max_frame.is_some()),
+        ("--header-table", connection.windows.header_table.is_some()),
     ];
     let other = if connection.http1 { "--http1" } else { "--http3" };
     if (connection.http1 || connection.http3)
@@ -376,7 +379,7 @@ fn version(
 fn check_http3(connection: &ConnectionArguments, target: &Url) -> Result<(), String> {
     if !connection.http3 {
         let early = "--early-data needs --http3";
-        return if connection.early_data { Err(early.to_owned()) } else { Ok(()) };
+        return if connection.tls.early_data { Err(early.to_owned()) } else { Ok(()) };
     }
     if !target.scheme.is_tls() {
         let scheme = target.scheme.name();
@@ -389,32 +392,32 @@ fn check_http3(connection: &ConnectionArguments, target: &Url) -> Result<(), Str
 }
 
 fn http2(connection: &ConnectionArguments) -> Result<Http2Plan, String> {
-    if let Some(bytes) = connection.max_frame
+    if let Some(bytes) = connection.windows.max_frame
         && !FRAME_BYTES.contains(&bytes)
     {
         return Err(format!("--max-frame {bytes}: must be from 16384 to 16777215 bytes"));
     }
-    if let Some(bytes) = connection.connection_window
+    if let Some(bytes) = connection.windows.connection_window
         && bytes < LEAST_CONNECTION_WINDOW
     {
         return Err(format!("--connection-window {bytes}: must be at least 65535 bytes"));
     }
     Ok(Http2Plan {
-        stream_window_bytes: connection.stream_window,
-        connection_window_bytes: connection.connection_window,
-        max_frame_bytes: connection.max_frame,
-        header_table_bytes: connection.header_table,
+        stream_window_bytes: connection.windows.stream_window,
+        connection_window_bytes: connection.windows.connection_window,
+        max_frame_bytes: connection.windows.max_frame,
+        header_table_bytes: connection.windows.header_table,
     })
 }
 
 fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, String> {
     let given = [
         ("--sni", connection.sni.is_some()),
-        ("--ca", connection.ca.is_some()),
-        ("--cert", connection.cert.is_some()),
-        ("--insecure", connection.insecure),
-        ("--resume", connection.resume),
-        ("--early-data", connection.early_data),
+        ("--ca", connection.tls.ca.is_some()),
+        ("--cert", connection.tls.cert.is_some()),
+        ("--insecure", connection.tls.insecure),
+        ("--resume", connection.tls.resume),
+        ("--early-data", connection.tls.early_data),
     ];
     if !is_https && let Some((option, _)) = given.iter().find(|(_, is_set)| *is_set) {
         return Err(format!("{option} needs TLS, but the URL begins with http://"));
@@ -424,21 +427,21 @@ fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, Stri
             .map(Bytes::from)
             .map_err(|error| format!("{option} {}: {error}", path.display()))
     };
-    let trust = match &connection.ca {
+    let trust = match &connection.tls.ca {
         Some(path) => TlsTrust::Roots(read("--ca", path)?),
-        None if connection.insecure => TlsTrust::Anybody,
+        None if connection.tls.insecure => TlsTrust::Anybody,
         None => TlsTrust::Platform,
     };
-    let identity = match (&connection.cert, &connection.key) {
+    let identity = match (&connection.tls.cert, &connection.tls.key) {
         (Some(chain), Some(key)) => Some((read("--cert", chain)?, read("--key", key)?)),
         _ => None,
     };
-    let (early_data, server_name) = (connection.early_data, connection.sni.clone());
+    let (early_data, server_name) = (connection.tls.early_data, connection.sni.clone());
     Ok(TlsPlan {
         server_name,
         trust,
         identity,
-        resume: connection.resume || early_data,
+        resume: connection.tls.resume || early_data,
         early_data,
     })
 }

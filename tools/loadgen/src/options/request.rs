@@ -212,7 +212,7 @@ pub(super) fn requests(
     let mut lines: Vec<Line> =
         urls.iter().map(|url| Line { weight: 1, method: None, url: url.clone() }).collect();
     let mut base = urls.first().map(|url| Url::parse(url, &URLS)).transpose()?;
-    if let Some(path) = &arguments.urls {
+    if let Some(path) = &arguments.sources.urls {
         let named = |why: String| format!("--urls {}: {why}", path.display());
         let listed = list(&read_list(path).map_err(named)?).map_err(named)?;
         // A URL beside a list only says which server the list's paths are of.
@@ -277,19 +277,20 @@ fn steps(
     base: Option<&Url>,
     fields: &[(HeaderName, HeaderValue)],
 ) -> Result<Option<Requests>, String> {
-    let option = match (&arguments.scenario, &arguments.har, &arguments.replay) {
-        (Some(_), ..) => "--scenario",
-        (_, Some(_), _) => "--har",
-        (.., Some(_)) => "--replay",
-        _ => return Ok(None),
-    };
+    let option =
+        match (&arguments.sources.scenario, &arguments.sources.har, &arguments.sources.replay) {
+            (Some(_), ..) => "--scenario",
+            (_, Some(_), _) => "--har",
+            (.., Some(_)) => "--replay",
+            _ => return Ok(None),
+        };
     let of = |target: Url, scenario, plans| Requests {
         scenario: Some(scenario),
         ..Requests::to(target, None, plans)
     };
     let named = urls.iter().map(|url| Url::parse(url, &URLS)).collect::<Result<Vec<_>, _>>()?;
     let is_server = |url: &Url| url.path == "/" && !url.scheme.is_websocket();
-    if !named.iter().all(is_server) || (named.len() > 1 && arguments.har.is_none()) {
+    if !named.iter().all(is_server) || (named.len() > 1 && arguments.sources.har.is_none()) {
         return Err(format!(
             "{option} has its own paths: give one URL that names the server, such as http://127.0.0.1:8080"
         ));
@@ -297,7 +298,7 @@ fn steps(
     if fields.iter().any(|(name, _)| *name == COOKIE) {
         return Err(format!("-H cookie can't be combined with {option}: each user keeps its own"));
     }
-    if let Some(path) = &arguments.har {
+    if let Some(path) = &arguments.sources.har {
         let Recording { mut servers, scenario, plans, left_out } =
             scenario::read_har(path, &named, fields)?;
         let note = (left_out > 0).then(|| {
@@ -307,15 +308,15 @@ fn steps(
         return Ok(Some(Requests { note, others, ..of(servers.remove(0), scenario, plans) }));
     }
     let server = base.ok_or_else(|| format!("{option} needs a URL that names the server"))?.clone();
-    if let Some(path) = &arguments.replay {
+    if let Some(path) = &arguments.sources.replay {
         let Replay { scenario, plans, left_out } =
-            scenario::read_replay(path, arguments.speed, fields)?;
+            scenario::read_replay(path, arguments.sources.speed, fields)?;
         let note = (left_out > 0).then(|| {
             format!("--replay leaves {left_out} line(s) out: only GET and HEAD are sent again")
         });
         return Ok(Some(Requests { note, ..of(server, scenario, plans) }));
     }
-    let Some(path) = &arguments.scenario else { return Ok(None) };
+    let Some(path) = &arguments.sources.scenario else { return Ok(None) };
     let Steps { scenario, plans, others } = scenario::read(path, &server, fields)
         .map_err(|why| format!("--scenario {}: {why}", path.display()))?;
     Ok(Some(Requests { others, ..of(server, scenario, plans) }))
@@ -343,11 +344,11 @@ fn read_list(path: &Path) -> Result<String, String> {
 
 /// How streams of events are judged, if responses are some.
 pub(super) fn events(arguments: &RequestArguments) -> Option<EventsPlan> {
-    let stall = arguments.stall.unwrap_or(STALL);
-    let format = match (arguments.openai, &arguments.grpc) {
+    let stall = arguments.messages.stall.unwrap_or(STALL);
+    let format = match (arguments.messages.openai, &arguments.messages.grpc) {
         (true, _) => StreamFormat::OpenAi,
         (_, Some(_)) => StreamFormat::Grpc,
-        _ if arguments.events => StreamFormat::Events,
+        _ if arguments.messages.events => StreamFormat::Events,
         _ => return None,
     };
     Some(EventsPlan { stall_ns: u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX), format })
@@ -363,10 +364,10 @@ fn streamed_fields(
             fields.push((name, HeaderValue::from_static(value)));
         }
     };
-    if arguments.events || arguments.openai {
+    if arguments.messages.events || arguments.messages.openai {
         default(ACCEPT, "text/event-stream");
     }
-    if arguments.openai {
+    if arguments.messages.openai {
         default(CONTENT_TYPE, "application/json");
     }
     fields
@@ -374,7 +375,7 @@ fn streamed_fields(
 
 /// The bodies that are sent in turn: one, but for `--data-lines`.
 fn bodies(arguments: &RequestArguments, seed: u64) -> Result<Vec<Bytes>, String> {
-    let Some(path) = &arguments.data_lines else { return Ok(vec![body(arguments, seed)?]) };
+    let Some(path) = &arguments.bodies.data_lines else { return Ok(vec![body(arguments, seed)?]) };
     let whole = body_file("--data-lines", path)?;
     let lines = whole.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     let bodies: Vec<Bytes> =
@@ -386,14 +387,16 @@ fn bodies(arguments: &RequestArguments, seed: u64) -> Result<Vec<Bytes>, String>
 }
 
 fn body(arguments: &RequestArguments, seed: u64) -> Result<Bytes, String> {
-    if let Some(text) = &arguments.data {
+    if let Some(text) = &arguments.bodies.data {
         return Ok(Bytes::from(text.clone()));
     }
-    if let Some(path) = &arguments.data_file {
+    if let Some(path) = &arguments.bodies.data_file {
         return body_file("--data-file", path);
     }
-    match arguments.data_size {
-        Some(size) => patterned(size, arguments.data_pattern.as_deref().unwrap_or("x"), seed),
+    match arguments.bodies.data_size {
+        Some(size) => {
+            patterned(size, arguments.bodies.data_pattern.as_deref().unwrap_or("x"), seed)
+        }
         None => Ok(Bytes::new()),
     }
 }

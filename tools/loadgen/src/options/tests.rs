@@ -221,7 +221,7 @@ fn requests_answers_and_outputs_reach_their_places() {
     assert_eq!(plan.tls.server_name.as_deref(), Some("c"));
     assert_eq!(plan.http2.stream_window_bytes, Some(1 << 20));
     assert_eq!(plan.server, ServerProcesses::Unwatched);
-    assert_eq!(plan.request_timeout, Duration::from_secs(2));
+    assert_eq!(plan.timeouts.request_timeout, Duration::from_secs(2));
     assert_eq!(job.thresholds.len(), 1);
     assert!(job.outputs.quiet && job.outputs.json.is_some() && job.outputs.hdr.is_some());
 }

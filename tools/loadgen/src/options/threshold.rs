@@ -46,10 +46,10 @@ impl Times {
     /// These times of a phase, if it has some.
     fn of(self, phase: &PhaseReport) -> Option<&Latencies> {
         match self {
-            Self::Response => Some(&phase.latency),
-            Self::FirstByte => Some(&phase.first_byte),
-            Self::FirstEvent => phase.events.as_ref().map(|events| &events.first),
-            Self::EventGap => phase.events.as_ref().map(|events| &events.gap),
+            Self::Response => Some(&phase.times.latency),
+            Self::FirstByte => Some(&phase.times.first_byte),
+            Self::FirstEvent => phase.kinds.events.as_ref().map(|events| &events.first),
+            Self::EventGap => phase.kinds.events.as_ref().map(|events| &events.gap),
         }
     }
 }
@@ -231,7 +231,7 @@ mod tests {
         let mut phase = quiet(OPEN_1000);
         phase.counts.failed = 3;
         let (first, gap) = (flat(10, 7_000_000), flat(10, 3_000_000));
-        phase.events = Some(EventsReport { first, gap, ..EventsReport::default() });
+        phase.kinds.events = Some(EventsReport { first, gap, ..EventsReport::default() });
         let report = report(vec![phase]);
         for (text, holds) in [
             ("p99>500us", true),
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_closed_loops_latency_does_not_break_what_an_open_loop_keeps() {
         let mut closed = quiet(Load::Closed);
-        closed.latency = flat(10, 9_000_000);
+        closed.times.latency = flat(10, 9_000_000);
         assert!(broken("p99>5ms", &report(vec![closed.clone()])));
         assert!(!broken("p99>5ms", &report(vec![closed, quiet(OPEN_1000)])));
     }

@@ -22,10 +22,10 @@ impl Arguments {
     ) -> Result<Option<WebSocketPlan>, String> {
         let (request, expect) = (&self.request, &self.expect);
         let of = WebSocketPlan {
-            one_way: request.one_way,
+            one_way: request.messages.one_way,
             echo: expect.expect_echo,
-            binary: request.binary,
-            deflate: request.deflate,
+            binary: request.messages.binary,
+            deflate: request.messages.deflate,
         };
         if !requests.target.scheme.is_websocket() {
             let only = [
@@ -41,11 +41,11 @@ impl Arguments {
         }
         let never = [
             ("-X", request.method.is_some()),
-            ("--urls", request.urls.is_some()),
+            ("--urls", request.sources.urls.is_some()),
             ("a second URL", self.url.len() > 1),
-            ("--events", request.events),
-            ("--openai", request.openai),
-            ("--grpc", request.grpc.is_some()),
+            ("--events", request.messages.events),
+            ("--openai", request.messages.openai),
+            ("--grpc", request.messages.grpc.is_some()),
             ("--exchanges", request.exchanges.is_some()),
             ("--expect-status", expect.expect_status.is_some()),
             ("--expect-field", !expect.expect_field.is_empty()),
@@ -61,10 +61,10 @@ impl Arguments {
             return Err("--one-way has no replies: no option can expect any".into());
         }
         let has_body = requests.plans.iter().any(|plan| !plan.body.is_empty());
-        let says_empty = request.data.is_some() || request.data_size.is_some();
+        let says_empty = request.bodies.data.is_some() || request.bodies.data_size.is_some();
         for plan in &mut requests.plans {
             plan.method = Method::GET;
-            if !has_body && !says_empty && request.data_file.is_none() {
+            if !has_body && !says_empty && request.bodies.data_file.is_none() {
                 plan.body = Bytes::from(vec![b'x'; MESSAGE_BYTES]);
             }
             if of.echo {

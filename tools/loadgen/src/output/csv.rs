@@ -41,7 +41,7 @@ fn write_phase(report: &PhaseReport, out: &mut dyn Write) -> io::Result<()> {
     for (status, count) in &report.statuses {
         writeln!(out, "{start},count,,status_{status},{count}\r")?;
     }
-    if let Some(events) = &report.events {
+    if let Some(events) = &report.kinds.events {
         for (name, count) in
             [("events", events.events), ("streams", events.streams), ("stalls", events.stalls)]
         {
@@ -50,7 +50,7 @@ fn write_phase(report: &PhaseReport, out: &mut dyn Write) -> io::Result<()> {
         write_latencies(&format!("{start},first_event"), &events.first, out)?;
         write_latencies(&format!("{start},event_gap"), &events.gap, out)?;
     }
-    if let Some(websocket) = &report.websocket {
+    if let Some(websocket) = &report.kinds.websocket {
         for (name, count) in [("compressed", websocket.compressed), ("pushed", websocket.pushed)] {
             writeln!(out, "{start},count,,{name},{count}\r")?;
         }
@@ -60,14 +60,14 @@ fn write_phase(report: &PhaseReport, out: &mut dyn Write) -> io::Result<()> {
         write_latencies(&format!("{start},upgrade"), &websocket.upgrade, out)?;
     }
     for (kind, latencies) in [
-        ("latency", &report.latency),
-        ("first_byte", &report.first_byte),
-        ("connect", &report.connect),
-        ("handshake", &report.handshake),
+        ("latency", &report.times.latency),
+        ("first_byte", &report.times.first_byte),
+        ("connect", &report.times.connect),
+        ("handshake", &report.times.handshake),
     ] {
         write_latencies(&format!("{start},{kind}"), latencies, out)?;
     }
-    for sample in &report.series {
+    for sample in &report.course.series {
         let start = format!("{start},sample,{}", sample.at_ns);
         writeln!(out, "{start},rate,{}\r", sample.rate)?;
         for (name, value) in [

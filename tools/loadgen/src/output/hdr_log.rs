@@ -34,10 +34,10 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for phase in &report.phases {
         at += phase.phase.warm_up;
         let elapsed = Duration::from_nanos(phase.elapsed_ns);
-        let events = phase.events.iter();
+        let events = phase.kinds.events.iter();
         let events =
             events.flat_map(|events| [("first_event", &events.first), ("event_gap", &events.gap)]);
-        let all = [("latency", &phase.latency), ("first_byte", &phase.first_byte)];
+        let all = [("latency", &phase.times.latency), ("first_byte", &phase.times.first_byte)];
         for (kind, latencies) in all.into_iter().chain(events) {
             let Some(histogram) = latencies.histogram.as_ref().filter(|all| !all.is_empty()) else {
                 continue;
@@ -78,7 +78,7 @@ mod tests {
         let mut open = quiet(OPEN_1000);
         open.phase.name = "50 % of capacity, twice".into();
         open.phase.warm_up = Duration::from_millis(500);
-        open.latency = latencies(&[1_000_000, 2_000_000, 900_000_000]);
+        open.times.latency = latencies(&[1_000_000, 2_000_000, 900_000_000]);
         let mut out = Vec::new();
         write(&report(vec![quiet(Load::Closed), open.clone()]), &mut out).unwrap();
         let intervals: Vec<_> = IntervalLogIterator::new(&out)
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(intervals[2].start_timestamp(), Duration::from_millis(1_500));
         let decoded = base64_decoded(intervals[2].encoded_histogram());
         let read: Histogram<u64> = Deserializer::new().deserialize(&mut &decoded[..]).unwrap();
-        assert_eq!(Some(read), open.latency.histogram);
+        assert_eq!(Some(read), open.times.latency.histogram);
     }
 
     fn base64_decoded(text: &str) -> Vec<u8> {

@@ -104,8 +104,8 @@ fn knee_found(knee: &KneeReport) -> String {
 
 /// What a rate is of.
 fn unit(report: &PhaseReport) -> &'static str {
-    let is_grpc = report.events.as_ref().is_some_and(|events| events.grpc_statuses.is_some());
-    match &report.websocket {
+    let is_grpc = report.kinds.events.as_ref().is_some_and(|events| events.grpc_statuses.is_some());
+    match &report.kinds.websocket {
         Some(_) => "messages/s",
         None if is_grpc => "calls/s",
         None => "req/s",
@@ -130,10 +130,11 @@ fn phase_found(report: &PhaseReport) -> String {
         }
         Load::Open { rate: asked, .. } => {
             let figures = ["p50", "p95", "p99"].map(|name| {
-                let ns = report.latency.percentiles_ns.get(name).copied().unwrap_or(0);
+                let ns = report.times.latency.percentiles_ns.get(name).copied().unwrap_or(0);
                 format!("{name} {}", duration(ns))
             });
-            let (asked, of) = (rate(*asked), if report.users.is_some() { "users/s" } else { unit });
+            let (asked, of) =
+                (rate(*asked), if report.kinds.users.is_some() { "users/s" } else { unit });
             let served = if report.verdict.bound == Bound::Rate {
                 limited.to_owned()
             } else {
@@ -150,7 +151,7 @@ fn write_search(text: &mut String, report: &Report) -> std::fmt::Result {
     let head = ["rate tried", "served", "failed", "p50", "p99", "p99.9"].map(str::to_owned);
     line_of_search(text, &head, "")?;
     for phase in &report.phases {
-        let at = |name: &str| phase.latency.percentiles_ns.get(name).copied().unwrap_or(0);
+        let at = |name: &str| phase.times.latency.percentiles_ns.get(name).copied().unwrap_or(0);
         let tried = match &phase.phase.load {
             Load::Open { rate: tried, .. } => rate(*tried),
             Load::Closed | Load::Connect => phase.phase.name.clone(),
@@ -267,7 +268,7 @@ fn write_duration(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
 /// Responses per second, and how many were asked for.
 fn write_rate(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     let asked = match &report.phase.load {
-        Load::Open { rate: asked, .. } if report.users.is_some() => {
+        Load::Open { rate: asked, .. } if report.kinds.users.is_some() => {
             format!(" by {} users/s", rate(*asked))
         }
         Load::Open { rate: asked, .. } => format!(" of {} requested", rate(*asked)),
@@ -280,7 +281,7 @@ fn write_rate(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
 
 /// How many users did all their steps, and how long they took.
 fn write_users(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
-    let Some(users) = &report.users else { return Ok(()) };
+    let Some(users) = &report.kinds.users else { return Ok(()) };
     let gave_up = match users.gave_up {
         0 => String::new(),
         count => format!(", {} gave up", grouped(count)),
@@ -294,7 +295,7 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     let (counts, model) = (&report.counts, model(load));
     write_duration(text, report)?;
     write_rate(text, report)?;
-    let answered = match &report.websocket {
+    let answered = match &report.kinds.websocket {
         None => "responses",
         Some(websocket) if websocket.one_way => "messages",
         Some(_) => "replies",
@@ -312,31 +313,31 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
         row(text, "statuses", &statuses.join(", "))?;
     }
     let from = match load {
-        _ if report.users.is_some() => "from when the user had it due",
+        _ if report.kinds.users.is_some() => "from when the user had it due",
         Load::Open { .. } => "from the intended time",
         Load::Closed | Load::Connect => "from the sending",
     };
-    latency(text, "latency", &report.latency, &format!("{model}, {from}"))?;
-    latency(text, "first byte", &report.first_byte, &format!("{model}, {from}"))?;
-    if let Some(events) = &report.events {
+    latency(text, "latency", &report.times.latency, &format!("{model}, {from}"))?;
+    latency(text, "first byte", &report.times.first_byte, &format!("{model}, {from}"))?;
+    if let Some(events) = &report.kinds.events {
         write_events(text, events, &format!("{model}, {from}"))?;
     }
     write_users(text, report)?;
-    write_requests(text, &report.requests)?;
-    latency(text, "connect", &report.connect, "TCP")?;
+    write_requests(text, &report.kinds.requests)?;
+    latency(text, "connect", &report.times.connect, "TCP")?;
     write_handshakes(text, report)?;
-    if let Some(websocket) = &report.websocket {
+    if let Some(websocket) = &report.kinds.websocket {
         write_websocket(text, websocket)?;
     }
-    latency(text, "lag", &report.lag, "sent after the intended time")?;
-    latency(text, "pacing", &report.pacing, "of that, the generator's own clock")?;
+    latency(text, "lag", &report.times.lag, "sent after the intended time")?;
+    latency(text, "pacing", &report.times.pacing, "of that, the generator's own clock")?;
     traffic(text, report)?;
     stalls(text, report)?;
-    row(text, "generator", &cost(&report.generator))?;
-    if let Some(server) = &report.server {
+    row(text, "generator", &cost(&report.cpu.generator))?;
+    if let Some(server) = &report.cpu.server {
         row(text, "server", &cost(server))?;
     }
-    if let Some(residual) = report.littles_law_residual {
+    if let Some(residual) = report.course.littles_law_residual {
         row(text, "consistency", &format!("{} off Little's law", percent(residual.abs())))?;
     }
     parts::write_shares(text, report)?;
@@ -463,13 +464,13 @@ fn write_events(text: &mut String, events: &EventsReport, model: &str) -> std::f
 /// TLS's handshakes, or QUIC's.
 fn write_handshakes(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     let over = if report.quic.is_some() { "QUIC and TLS" } else { "TLS" };
-    let resumed = match report.resumed_count {
+    let resumed = match report.handshakes.resumed_count {
         0 => over.to_owned(),
         count => format!("{over}, {} resumed", grouped(count)),
     };
-    latency(text, "handshake", &report.handshake, &resumed)?;
-    if report.early_count > 0 {
-        let early = grouped(report.early_count);
+    latency(text, "handshake", &report.times.handshake, &resumed)?;
+    if report.handshakes.early_count > 0 {
+        let early = grouped(report.handshakes.early_count);
         row(
             text,
             "early data",

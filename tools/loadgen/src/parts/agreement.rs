@@ -22,7 +22,8 @@ impl Agreement {
     /// Of a command line. Threads, cores, addresses, certificates and outputs may differ from part to part.
     pub(super) fn of(job: &Job) -> Self {
         let plan = &job.plan;
-        let connections = (plan.connections, plan.depth, plan.version, plan.connect_timeout);
+        let connections =
+            (plan.connections, plan.depth, plan.version, plan.timeouts.connect_timeout);
         Self {
             requests: hash(&(
                 (&job.url, &plan.origin.authority),
@@ -30,7 +31,7 @@ impl Agreement {
             )),
             connections: hash(&(connections, plan.http2, plan.tls.resume)),
             load: hash(&(&job.schedule, plan.seed)),
-            responses: hash(&(&plan.expect, plan.request_timeout)),
+            responses: hash(&(&plan.expect, plan.timeouts.request_timeout)),
         }
     }
 

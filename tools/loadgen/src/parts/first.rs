@@ -200,7 +200,7 @@ impl Parts {
             self.died_after_ns = self.died_after_ns.or(died_after_ns);
         }
         let mut report = self.engine.report(phase, sum, running.series);
-        report.parts = parts;
+        report.course.parts = parts;
         report
     }
 }

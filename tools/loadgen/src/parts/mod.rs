@@ -100,7 +100,7 @@ pub(crate) fn lead(
     })?;
     let others = Others::new(joined, us.clock, missing_ok).map_err(Mistake::Parts)?;
     let engine = || Engine::prepare_share(&job.plan, us.share, accounting);
-    let about = (host(), job.plan.connect_timeout, missing_ok);
+    let about = (host(), job.plan.timeouts.connect_timeout, missing_ok);
     let parts = Parts::prepare(others, engine, about, stop.clone(), ssh)?;
     Ok(Box::new(parts))
 }

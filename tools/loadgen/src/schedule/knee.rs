@@ -102,7 +102,7 @@ impl Knee {
         // A slow rate may lack its last request for no more reason than where the phase was cut.
         let met = (counts.succeeded + 1) as f64 >= LEAST_MET * asked;
         let failed = counts.failed as f64 > MOST_FAILED * counts.due.max(1) as f64;
-        let p99 = report.latency.percentiles_ns.get("p99").copied();
+        let p99 = report.times.latency.percentiles_ns.get("p99").copied();
         met && !failed && p99.is_some_and(|ns| u128::from(ns) <= self.limit.as_nanos())
     }
 }

@@ -28,7 +28,7 @@ impl Queue {
         report.elapsed_ns = 10_000_000_000;
         report.counts.due = (answered * 10.0) as u64;
         report.counts.succeeded = report.counts.due;
-        report.latency = flat(1, (p99_s.min(10.0) * 1e9) as u64);
+        report.times.latency = flat(1, (p99_s.min(10.0) * 1e9) as u64);
         report
     }
 
@@ -74,7 +74,7 @@ fn one_disturbance_does_not_move_the_knee() {
     let found = knee(limit, Some(400.0)).carry_out(|phase| {
         let mut report = queue.run(phase);
         if queue.seen.len() == 1 {
-            report.latency = flat(1, 5_000_000_000);
+            report.times.latency = flat(1, 5_000_000_000);
         }
         Some(report)
     });

@@ -35,8 +35,8 @@ impl Facts {
         let completed = counts.completed.max(1) as f64;
         let traffic = &report.traffic;
         let bytes = traffic.wire_received_bytes.max(traffic.wire_sent_bytes) as f64;
-        let generator = &report.generator;
-        let server = report.server.as_ref();
+        let generator = &report.cpu.generator;
+        let server = report.cpu.server.as_ref();
         Self {
             rate: counts.completed as f64 * 1e9 / elapsed_ns,
             failed_share: counts.failed as f64 / counts.due.max(counts.failed).max(1) as f64,
@@ -44,10 +44,10 @@ impl Facts {
             generator_cores: generator.cpu_ns as f64 / elapsed_ns,
             server_fullness: server.map(|cost| cost.busiest_thread.max(cost.utilisation)),
             server_cores: server.map(|cost| cost.cpu_ns as f64 / elapsed_ns),
-            in_flight_ns: report.latency.mean_ns * completed,
+            in_flight_ns: report.times.latency.mean_ns * completed,
             connections_ns: counts.connections.max(1) as f64 * elapsed_ns,
             round_trip_ns: round_trip(report),
-            first_byte_ns: report.sent_to_first_byte_mean_ns as u64,
+            first_byte_ns: report.times.sent_to_first_byte_mean_ns as u64,
             bytes_per_exchange: bytes / completed,
             wire_bits_per_second: bytes * 8.0 * 1e9 / elapsed_ns,
         }
@@ -85,14 +85,14 @@ impl Facts {
 }
 
 fn round_trip(report: &PhaseReport) -> u64 {
-    let completed: u64 = report.parts.iter().map(|part| part.counts.completed).sum();
+    let completed: u64 = report.course.parts.iter().map(|part| part.counts.completed).sum();
     if completed == 0 {
         // The median of connections also has the burst in it that opening all of them at once is.
-        return report.quic.as_ref().map_or(&report.connect, |quic| &quic.rtt).min_ns;
+        return report.quic.as_ref().map_or(&report.times.connect, |quic| &quic.rtt).min_ns;
     }
     let weighted =
         |part: &PartPhase| u128::from(part.round_trip_ns) * u128::from(part.counts.completed);
-    (report.parts.iter().map(weighted).sum::<u128>() / u128::from(completed)) as u64
+    (report.course.parts.iter().map(weighted).sum::<u128>() / u128::from(completed)) as u64
 }
 
 pub(super) fn median(latencies: &Latencies) -> u64 {

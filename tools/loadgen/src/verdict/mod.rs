@@ -65,11 +65,11 @@ pub fn judge(report: &PhaseReport, online_cores: Option<usize>) -> Verdict {
         return unclear(format!("{share} of the requests failed, so the limit is uncertain."));
     }
     // Parts have cores of their own.
-    let online_cores = online_cores.filter(|_| report.parts.is_empty());
+    let online_cores = online_cores.filter(|_| report.course.parts.is_empty());
     let verdict = match report.phase.load {
         Load::Open { rate, .. } => judge_open(report, &facts, rate, online_cores),
         // Users pause: what they do is a plan, too, unless a side was full.
-        Load::Closed if report.users.is_some() => busy(report, &facts, online_cores)
+        Load::Closed if report.kinds.users.is_some() => busy(report, &facts, online_cores)
             .unwrap_or_else(|| judge_open(report, &facts, 0.0, online_cores)),
         Load::Closed | Load::Connect => bottleneck(report, &facts, online_cores),
     };
@@ -84,7 +84,7 @@ fn judge_open(
     online_cores: Option<usize>,
 ) -> Verdict {
     let Counts { completed, due, .. } = report.counts;
-    let (asked, said) = if report.users.is_some() {
+    let (asked, said) = if report.kinds.users.is_some() {
         let share = percent(completed as f64 / due.max(1) as f64);
         (
             due as f64,
@@ -95,7 +95,7 @@ fn judge_open(
         let said = format!("{:.0} of {rate:.0} req/s were served ({share}).", facts.rate);
         (rate * report.elapsed_ns as f64 / 1e9, said)
     };
-    let pacing_p99 = facts::p99(&report.pacing);
+    let pacing_p99 = facts::p99(&report.times.pacing);
     let is_late = pacing_p99 > PACING_LATE_NS;
     // The last request may be in flight for no more reason than where the phase was cut.
     let is_complete = (completed + 1) as f64 >= RATE_MET * asked;
@@ -107,7 +107,7 @@ fn judge_open(
     });
     if is_met {
         let cut = (!is_complete).then(|| {
-            let median = duration(facts::median(&report.latency));
+            let median = duration(facts::median(&report.times.latency));
             format!(
                 "{in_flight} more were in flight at the end, as many as all the time: responses take {median} (median)."
             )
@@ -118,7 +118,7 @@ fn judge_open(
     }
     // Most of what requests waited for before they left was the generator itself, not a free connection.
     if let Some(lateness) = lateness.clone()
-        && 2 * pacing_p99 >= facts::p99(&report.lag)
+        && 2 * pacing_p99 >= facts::p99(&report.times.lag)
     {
         return Verdict {
             bound: Bound::Client,
@@ -134,7 +134,7 @@ fn judge_open(
 /// Requests that were in flight at the end of a phase, if they were no more than in its second quarter: the server keeps up with
 /// what comes, and long responses are cut off by the end. Otherwise 0.
 fn steadily_in_flight(report: &PhaseReport) -> u64 {
-    let samples = &report.series;
+    let samples = &report.course.series;
     let quarter = samples.len() / 4;
     if quarter < 2 {
         return 0;
@@ -148,7 +148,7 @@ fn steadily_in_flight(report: &PhaseReport) -> u64 {
 }
 
 fn queued(report: &PhaseReport) -> Option<String> {
-    let lag = facts::p99(&report.lag);
+    let lag = facts::p99(&report.times.lag);
     (lag > QUEUED_NS).then(|| {
         format!("Requests waited for a free connection: p99 {}; raise -c or -m.", duration(lag))
     })
@@ -167,7 +167,7 @@ fn bottleneck(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) 
 fn busy(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) -> Option<Verdict> {
     // An open loop may spin while it waits for the next intended time: its CPU says nothing, its
     // pacing does.
-    let spins = matches!(report.phase.load, Load::Open { .. }) || report.users.is_some();
+    let spins = matches!(report.phase.load, Load::Open { .. }) || report.kinds.users.is_some();
     let client_is_full = !spins && facts.generator_fullness >= FULL;
     let server_is_full = facts.server_fullness.is_some_and(|fullness| fullness >= FULL);
     let both = || facts.generator_said_and_server();
@@ -269,7 +269,7 @@ fn path(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
 /// A server that is idle and takes its time.
 fn waiting(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
     let own = facts.first_byte_ns.saturating_sub(facts.round_trip_ns);
-    if report.connect.count == 0 && facts.server_fullness.is_none() {
+    if report.times.connect.count == 0 && facts.server_fullness.is_none() {
         return None;
     }
     if own < SERVER_WAITS_NS || facts.generator_fullness >= FULL {
@@ -286,7 +286,7 @@ fn waiting(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
 
 fn nothing(report: &PhaseReport, facts: &Facts) -> Verdict {
     let mut evidence = facts.generator_said_and_server();
-    evidence.push(if report.server.is_none() {
+    evidence.push(if report.cpu.server.is_none() {
         "The server is not watched (--server-pid names a local one), so its CPU is unknown."
             .into()
     } else {

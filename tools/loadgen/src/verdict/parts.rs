@@ -10,7 +10,7 @@ use super::{FULL, PACING_LATE_NS};
 pub(super) fn with_parts(report: &PhaseReport, mut verdict: Verdict) -> Verdict {
     let is_open = matches!(report.phase.load, Load::Open { .. });
     let behind: Vec<String> =
-        report.parts.iter().filter_map(|part| why_behind(part, is_open)).collect();
+        report.course.parts.iter().filter_map(|part| why_behind(part, is_open)).collect();
     if !behind.is_empty() {
         verdict.bound = Bound::Client;
         verdict.evidence.splice(0..0, behind);
@@ -48,7 +48,7 @@ mod tests {
             part: number,
             elapsed_ns: whole.elapsed_ns,
             counts: whole.counts,
-            latency: whole.latency,
+            latency: whole.times.latency,
             lag: latencies(&[]),
             pacing: latencies(&[late_ns]),
             round_trip_ns: 0,
@@ -60,9 +60,9 @@ mod tests {
     fn a_part_that_lags_is_named_and_the_run_is_client_bound() {
         let mut report = quiet(OPEN_1000);
         assert_eq!(judge(&report, None).bound, Bound::Rate);
-        report.parts = vec![part(1, 100_000, 1.0), part(2, 90_000, 1.0)];
+        report.course.parts = vec![part(1, 100_000, 1.0), part(2, 90_000, 1.0)];
         assert_eq!(judge(&report, None).bound, Bound::Rate);
-        report.parts.push(part(3, 12_000_000, 0.2));
+        report.course.parts.push(part(3, 12_000_000, 0.2));
         let verdict = judge(&report, None);
         assert_eq!(verdict.bound, Bound::Client);
         assert!(verdict.evidence[0].starts_with("Part 3 was slow: its clock was late by 12"));
@@ -73,20 +73,20 @@ mod tests {
     fn the_first_byte_is_compared_with_the_paths_of_all_parts() {
         let mut report = quiet(Load::Closed);
         let path = |number, round_trip_ns| PartPhase { round_trip_ns, ..part(number, 0, 0.1) };
-        report.parts = vec![path(1, 10_000_000), path(2, 90_000_000)];
-        report.connect = flat(10, 10_000_000);
-        report.sent_to_first_byte_mean_ns = 50_600_000.0;
+        report.course.parts = vec![path(1, 10_000_000), path(2, 90_000_000)];
+        report.times.connect = flat(10, 10_000_000);
+        report.times.sent_to_first_byte_mean_ns = 50_600_000.0;
         let verdict = judge(&report, None);
         assert_eq!(verdict.bound, Bound::Network, "{verdict:?}");
         assert!(verdict.evidence[0].starts_with("A round trip takes 50.0 ms"), "{verdict:?}");
-        report.sent_to_first_byte_mean_ns = 150_000_000.0;
+        report.times.sent_to_first_byte_mean_ns = 150_000_000.0;
         assert_eq!(judge(&report, None).bound, Bound::Server);
     }
 
     #[test]
     fn a_part_without_cpu_is_named_in_a_closed_loop() {
         let mut report = quiet(Load::Closed);
-        report.parts = vec![part(1, 0, 0.3), part(2, 0, 0.99)];
+        report.course.parts = vec![part(1, 0, 0.3), part(2, 0, 0.99)];
         let verdict = judge(&report, Some(2));
         assert_eq!(verdict.bound, Bound::Client);
         assert_eq!(

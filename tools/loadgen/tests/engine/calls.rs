@@ -32,7 +32,7 @@ fn messages_and_statuses_of_calls_are_counted() {
     let plan = Plan { connections: 4, threads: 2, depth: 10, ..calls(&server) };
     let report = run(&plan, &requests(200));
     assert_eq!((report.counts.succeeded, report.counts.failed), (200, 0), "{:?}", report.failures);
-    let events = report.events.unwrap();
+    let events = report.kinds.events.unwrap();
     assert_eq!((events.events, events.streams, events.first.count), (400, 200, 200));
     assert_eq!(events.grpc_statuses.unwrap(), BTreeMap::from([("OK".to_owned(), 200)]));
 }
@@ -56,7 +56,7 @@ fn each_way_to_end_is_counted_with_its_status() {
         let report = run(&calls(&server), &requests(4));
         assert_eq!(report.counts.succeeded, 3, "{plant:?}");
         assert_eq!(report.failures, BTreeMap::from([(failure, 1)]), "{plant:?}");
-        let statuses = report.events.unwrap().grpc_statuses.unwrap();
+        let statuses = report.kinds.events.unwrap().grpc_statuses.unwrap();
         let other = statuses.iter().find(|(name, _)| *name != "OK");
         assert_eq!(other.map(|(name, _)| name.as_str()), status, "{plant:?}");
     }

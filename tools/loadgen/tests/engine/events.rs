@@ -91,7 +91,7 @@ fn gaps_are_those_that_the_server_made() {
         streaming(|_| vec![Pause(5), Event, Pause(20), Event, Pause(20), Event, Pause(120), Event]);
     let report = run(&events_plan(address), &requests(5));
     assert_eq!((report.counts.succeeded, report.counts.failed), (5, 0));
-    let events = report.events.unwrap();
+    let events = report.kinds.events.unwrap();
     assert_eq!((events.events, events.streams, events.events_per_stream), (20, 5, 4.0));
     assert_eq!((events.first.count, events.gap.count), (5, 15));
     assert!(events.stalls >= 5 && events.first.min_ns >= 5_000_000);
@@ -111,7 +111,7 @@ fn in_an_open_loop_the_first_event_counts_from_the_intended_time() {
     let report = run(&events_plan(address), &phase);
     assert_eq!(report.counts.succeeded, 20);
     // One after the other, 20 ms each, and intended each 10 ms: the last one waits for 190 ms.
-    let first = report.events.unwrap().first;
+    let first = report.kinds.events.unwrap().first;
     assert!(first.max_ns > 190_000_000, "{}", first.max_ns);
 }
 
@@ -128,11 +128,11 @@ fn every_way_to_fail_is_counted_as_what_it_is() {
         _ => vec![Event],
     });
     let mut plan = events_plan(address);
-    plan.request_timeout = Duration::from_millis(1000);
+    plan.timeouts.request_timeout = Duration::from_millis(1000);
     let report = run(&plan, &requests(6));
     assert_eq!(report.counts.succeeded, 2, "{:?}", report.failures);
     assert_eq!(report.failures.get(&Failure::Reset), Some(&1), "{:?}", report.failures);
     assert_eq!(report.failures.get(&Failure::Events), Some(&2), "{:?}", report.failures);
     assert_eq!(report.failures.get(&Failure::Timeout), Some(&1), "{:?}", report.failures);
-    assert_eq!(report.events.unwrap().streams, 2);
+    assert_eq!(report.kinds.events.unwrap().streams, 2);
 }

@@ -17,7 +17,7 @@ use crate::planted::{Behaviour, Plant, Planted};
 fn every_hundredth(plant: Plant, failure: Failure, h2: bool) {
     let server = Planted::start(Behaviour::every(100, plant));
     let mut plan = if h2 { h2_plan(server.address) } else { plan(server.address) };
-    plan.request_timeout = Duration::from_millis(400);
+    plan.timeouts.request_timeout = Duration::from_millis(400);
     // With several in flight, others would go down with the connection.
     plan.depth = if plant == Plant::Close { 1 } else { plan.depth };
     let report = run(&plan, &requests(1000));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bolide_connection::Identity;
 use bolide_probe::engine::{Engine, Mistake};
-use bolide_probe::plan::{Load, Phase, Plan, TlsTrust, Version};
+use bolide_probe::plan::{Load, Phase, Plan, Timeouts, TlsTrust, Version};
 use bolide_probe::progress::{Control, Runner};
 use bolide_probe::report::Failure;
 use bolide_server::{Metrics, Response, Router, Running, Server, Tls, collect};
@@ -71,8 +71,8 @@ fn requests_over_http3_are_counted_with_what_quic_saw() {
         let report = engine.run(&requests(500), &mut |_| Control::Continue);
         let counts = &report.counts;
         assert_eq!((counts.succeeded, counts.failed, counts.compared), (500, 0, 500));
-        assert_eq!(report.connect.count, 0, "there is nothing before the handshake");
-        assert_eq!(report.handshake.count, if phase == 1 { 4 } else { 0 });
+        assert_eq!(report.times.connect.count, 0, "there is nothing before the handshake");
+        assert_eq!(report.times.handshake.count, if phase == 1 { 4 } else { 0 });
         let quic = report.quic.unwrap();
         assert_eq!(quic.rtt.count, 4);
         assert!(quic.packets_sent >= 4 && quic.datagrams_received >= 4, "{quic:?}");
@@ -122,7 +122,7 @@ fn more_connections_than_sockets_share_them() {
     let plan = Plan { connections: 150, depth: 2, ..h3_plan(address) };
     let report = run(&plan, &requests(900));
     assert_eq!((report.counts.succeeded, report.counts.failed), (900, 0), "{:?}", report.failures);
-    assert_eq!((report.handshake.count, report.counts.connections), (150, 150));
+    assert_eq!((report.times.handshake.count, report.counts.connections), (150, 150));
     end(running);
 }
 
@@ -133,7 +133,7 @@ fn each_request_can_have_a_connection_of_its_own() {
     let report = run(&Plan { depth: 1, ..h3_plan(address) }, &phase);
     assert_eq!((report.counts.succeeded, report.counts.failed), (40, 0), "{:?}", report.failures);
     // The one that was made to look whether the server is there counts, too.
-    assert_eq!(report.handshake.count, 41);
+    assert_eq!(report.times.handshake.count, 41);
     end(running);
 }
 
@@ -169,7 +169,10 @@ fn mistake(plan: &Plan) -> String {
 fn ports_without_http3_are_told_apart() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let connect_timeout = Duration::from_millis(300);
-    let plan = Plan { connect_timeout, ..h3_plan(silent.local_addr().unwrap()) };
+    let plan = Plan {
+        timeouts: Timeouts { connect_timeout, ..h3_plan(silent.local_addr().unwrap()).timeouts },
+        ..h3_plan(silent.local_addr().unwrap())
+    };
     let said = mistake(&plan);
     assert!(said.starts_with("no HTTP/3 connection to 127.0.0.1:"), "{said}");
     assert!(said.contains("nothing replied over UDP"), "{said}");
@@ -178,7 +181,10 @@ fn ports_without_http3_are_told_apart() {
         let said = mistake(&plan);
         assert!(said.contains("connection refused (nothing listens on that UDP port"), "{said}");
     }
-    let unspecified = Plan { connect_timeout, ..h3_plan("0.0.0.0:9".parse().unwrap()) };
+    let unspecified = Plan {
+        timeouts: Timeouts { connect_timeout, ..h3_plan("0.0.0.0:9".parse().unwrap()).timeouts },
+        ..h3_plan("0.0.0.0:9".parse().unwrap())
+    };
     let said = mistake(&unspecified);
     assert!(said.contains("0.0.0.0:9") && !said.contains('\n'), "{said}");
 }
@@ -232,7 +238,10 @@ fn a_port_that_sends_anything_breaks_nothing() {
             }
         });
         let connect_timeout = Duration::from_millis(300);
-        let said = mistake(&Plan { connect_timeout, ..h3_plan(address) });
+        let said = mistake(&Plan {
+            timeouts: Timeouts { connect_timeout, ..h3_plan(address).timeouts },
+            ..h3_plan(address)
+        });
         is_over.store(true, Ordering::Relaxed);
         serving.join().unwrap();
         assert!(said.contains(expected), "{said}");

@@ -26,9 +26,9 @@ fn a_closed_loop_asks_as_often_as_it_was_told_and_counts_every_answer() {
             assert_eq!((server.requests(), server.answers()), (1001, 1001));
             assert_eq!(report.statuses.get(&200), Some(&1001));
             assert!(report.failures.is_empty(), "{:?}", report.failures);
-            assert_eq!(report.latency.count, 1001);
-            assert_eq!(report.first_byte.count, 1001);
-            assert_eq!(report.connect.count, 3);
+            assert_eq!(report.times.latency.count, 1001);
+            assert_eq!(report.times.first_byte.count, 1001);
+            assert_eq!(report.times.connect.count, 3);
             let traffic = report.traffic;
             assert_eq!(traffic.payload_received_bytes, 1001 * BODY.len() as u64);
             assert!(traffic.wire_received_bytes > traffic.payload_received_bytes);
@@ -50,22 +50,22 @@ fn each_of_several_requests_has_its_figures() {
         .collect();
     plan.requests[2].answer = Some(ExpectedBody::Exact(Bytes::from_static(b"something else")));
     let report = run(&plan, &requests(900));
-    let found: Vec<_> = report.requests.iter().map(|one| one.target.as_str()).collect();
+    let found: Vec<_> = report.kinds.requests.iter().map(|one| one.target.as_str()).collect();
     assert_eq!(found, targets);
-    let sum: u64 = report.requests.iter().map(|one| one.completed).sum();
+    let sum: u64 = report.kinds.requests.iter().map(|one| one.completed).sum();
     assert_eq!((sum, report.counts.completed), (900, 900));
-    for one in &report.requests {
+    for one in &report.kinds.requests {
         // Two threads take them in turn.
         assert!((298..=302).contains(&one.completed), "{one:?}");
         assert_eq!(one.latency.count, one.completed);
         let failed = if one.target == "/wrong" { one.completed } else { 0 };
         assert_eq!((one.failed, one.method.as_str()), (failed, "GET"));
     }
-    assert_eq!(report.counts.failed, report.requests[2].failed);
+    assert_eq!(report.counts.failed, report.kinds.requests[2].failed);
     // One request is what everything else is about, and many have no room.
     for count in [1, 65] {
         plan.requests = vec![request.clone(); count];
-        assert!(run(&plan, &requests(100)).requests.is_empty(), "{count}");
+        assert!(run(&plan, &requests(100)).kinds.requests.is_empty(), "{count}");
     }
 }
 
@@ -86,7 +86,7 @@ fn a_warm_up_is_not_counted() {
     let server = Planted::start(Behaviour::default());
     let phase = Phase { warm_up: Duration::from_millis(150), ..requests(500) };
     let report = run(&plan(server.address), &phase);
-    assert_eq!((report.counts.succeeded, report.latency.count), (500, 500));
+    assert_eq!((report.counts.succeeded, report.times.latency.count), (500, 500));
     assert!(server.requests() > 500, "{}", server.requests());
 }
 
@@ -102,12 +102,12 @@ fn a_phase_ends_with_its_time_and_agrees_with_littles_law() {
     assert!((1..=501).contains(&completed), "{completed}");
     let late = server.answers() - completed;
     assert!(late <= 4, "{late}");
-    assert!(report.latency.min_ns >= 1_990_000, "{}", report.latency.min_ns);
-    let residual = report.littles_law_residual.unwrap();
+    assert!(report.times.latency.min_ns >= 1_990_000, "{}", report.times.latency.min_ns);
+    let residual = report.course.littles_law_residual.unwrap();
     assert!(residual.abs() < 0.05, "{residual}");
-    assert!(report.series.len() >= 9, "{}", report.series.len());
-    let sampled: f64 = report.series.iter().map(|sample| sample.rate).sum();
-    let mean = sampled / report.series.len() as f64;
+    assert!(report.course.series.len() >= 9, "{}", report.course.series.len());
+    let sampled: f64 = report.course.series.iter().map(|sample| sample.rate).sum();
+    let mean = sampled / report.course.series.len() as f64;
     assert!((mean / completed as f64 - 1.0).abs() < 0.1, "{mean}");
 }
 
@@ -121,7 +121,7 @@ fn an_open_loop_ends_with_its_time_and_knows_what_was_due() {
     assert_eq!((report.elapsed_ns, counts.failed), (500_000_000, 0));
     assert!(counts.succeeded > 0 && counts.succeeded <= counts.started);
     assert!(counts.started <= counts.due);
-    assert_eq!((report.pacing.count, report.lag.count), (counts.due, counts.started));
+    assert_eq!((report.times.pacing.count, report.times.lag.count), (counts.due, counts.started));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn an_open_loop_keeps_its_rate_and_answers_to_littles_law() {
         let report = run(&plan(server.address), &phase);
         assert_eq!((report.counts.due, report.counts.succeeded), (1000, 1000));
         assert!(report.elapsed_ns >= 400_000_000, "{}", report.elapsed_ns);
-        let residual = report.littles_law_residual.unwrap();
+        let residual = report.course.littles_law_residual.unwrap();
         assert!(residual.abs() < 0.2, "{residual}");
     }
 }
@@ -161,13 +161,13 @@ fn a_stall_counts_for_every_request_that_was_due_in_it() {
     assert_eq!((report.counts.due, report.counts.succeeded), (1000, 1000));
     // 300 requests were due while it stood still, and waited 150 ms on average, though no more than four
     // were handed to connections. A closed loop would have shown four.
-    assert!(report.latency.max_ns >= 290_000_000, "{}", report.latency.max_ns);
-    let slow = report.latency.histogram.as_ref().unwrap().count_between(50_000_000, u64::MAX);
+    assert!(report.times.latency.max_ns >= 290_000_000, "{}", report.times.latency.max_ns);
+    let slow = report.times.latency.histogram.as_ref().unwrap().count_between(50_000_000, u64::MAX);
     assert!((200..700).contains(&slow), "{slow}");
-    assert!(report.latency.percentiles_ns["p90"] >= 100_000_000);
+    assert!(report.times.latency.percentiles_ns["p90"] >= 100_000_000);
     // That was not the generator's clock.
-    assert!(report.lag.max_ns >= 200_000_000);
-    assert!(report.pacing.percentiles_ns["p50"] < 20_000_000);
+    assert!(report.times.lag.max_ns >= 200_000_000);
+    assert!(report.times.pacing.percentiles_ns["p50"] < 20_000_000);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn each_request_can_have_a_connection_of_its_own() {
         let report = engine.run(&phase, &mut |_| Control::Continue);
         assert_eq!((report.counts.due, report.counts.succeeded), (300, 300), "{h2}");
         assert_eq!(report.counts.failed, 0, "{:?}", report.failures);
-        assert_eq!(report.connect.count, 301, "one more stood ready before");
+        assert_eq!(report.times.connect.count, 301, "one more stood ready before");
         // A closed loop after it has standing connections again.
         let report = engine.run(&requests(100), &mut |_| Control::Continue);
         assert_eq!(report.counts.succeeded, 100);

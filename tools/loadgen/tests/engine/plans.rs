@@ -7,7 +7,7 @@ use bolide_probe::cost::{Accounting, CostSample};
 use bolide_probe::engine::Engine;
 use bolide_probe::plan::{
     Arrivals, Expectations, ExpectedBody, Http2Plan, Load, Origin, Phase, Plan, RequestKind,
-    RequestPlan, ServerAddress, ServerProcesses, TlsPlan, TlsTrust, Until, Version,
+    RequestPlan, ServerAddress, ServerProcesses, Timeouts, TlsPlan, TlsTrust, Until, Version,
 };
 use bolide_probe::progress::Control;
 use bolide_probe::report::PhaseReport;
@@ -42,14 +42,16 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         depth: 1,
         threads: 2,
         cores: Vec::new(),
-        connect_timeout: Duration::from_secs(10),
-        request_timeout: Duration::from_secs(10),
         expect: Expectations { sampled_share: 1.0, ..Expectations::default() },
         kind: RequestKind::default(),
         scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
+        timeouts: Timeouts {
+            connect_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(10),
+        },
     }
 }
 

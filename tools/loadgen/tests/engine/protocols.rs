@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use bolide_connection::{Identity, ServerTls, WallClock};
 use bolide_probe::engine::Engine;
-use bolide_probe::plan::{Load, Phase, Plan, ServerAddress, TlsTrust, Version};
+use bolide_probe::plan::{Load, Phase, Plan, ServerAddress, Timeouts, TlsTrust, Version};
 use bolide_probe::progress::{Control, Runner};
 use bytes::Bytes;
 
@@ -52,7 +52,7 @@ fn alpn_decides_unless_one_version_is_asked_for() {
         );
         let report = engine.run(&requests(200), &mut |_| Control::Continue);
         assert_eq!((report.counts.succeeded, report.counts.failed), (200, 0));
-        assert_eq!((report.handshake.count, report.resumed_count), (4, 0));
+        assert_eq!((report.times.handshake.count, report.handshakes.resumed_count), (4, 0));
     }
 }
 
@@ -66,7 +66,7 @@ fn sessions_are_resumed_only_when_asked_for() {
         let phase = Phase { load: Load::Connect, ..requests(20) };
         let report = run(&plan, &phase);
         assert_eq!(report.counts.succeeded, 20);
-        let resumed = report.resumed_count;
+        let resumed = report.handshakes.resumed_count;
         assert!(if resume { resumed >= 18 } else { resumed == 0 }, "{resumed}");
     }
 }
@@ -88,7 +88,7 @@ fn a_certificate_that_nobody_trusts_is_a_mistake_with_a_way_out() {
 fn tls_with_somebody_who_does_not_speak_it_is_a_mistake() {
     let server = Planted::start(Behaviour::default());
     let mut plan = https(&server, Version::Negotiated);
-    plan.connect_timeout = Duration::from_millis(300);
+    plan.timeouts.connect_timeout = Duration::from_millis(300);
     let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
     assert!(mistake.contains("no connection to 127.0.0.1:"), "{mistake}");
 }
@@ -134,7 +134,12 @@ fn a_server_that_does_not_read_the_responses_to_its_pings_is_given_up() {
         (0..PINGS / BLOCK).take_while(|_| socket.write_all(&pings).is_ok()).count() * BLOCK
     });
     let connect_timeout = Duration::from_millis(500);
-    let plan = Plan { connections: 1, threads: 1, connect_timeout, ..h2_plan(address) };
+    let plan = Plan {
+        connections: 1,
+        threads: 1,
+        timeouts: Timeouts { connect_timeout, ..h2_plan(address).timeouts },
+        ..h2_plan(address)
+    };
     // It may be given up before a request can be sent.
     if let Ok(mut engine) = Engine::prepare(&plan, Box::new(Free)) {
         let report = engine.run(&lasting(Load::Closed, 300), &mut |_| Control::Continue);

@@ -33,7 +33,7 @@ fn each_request_has_a_record_or_a_share_of_them() {
         let wrong = all.iter().filter(|record| record.failure == Some(Failure::Body)).count();
         assert_eq!((wrong as u64, report.counts.failed), (40, 40));
         let slowest = all.iter().map(|record| record.latency_ns).max().unwrap() as f64;
-        assert!((slowest / report.latency.max_ns as f64 - 1.0).abs() < 0.01, "{slowest}");
+        assert!((slowest / report.times.latency.max_ns as f64 - 1.0).abs() < 0.01, "{slowest}");
     }
 }
 

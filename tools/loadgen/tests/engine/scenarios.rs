@@ -200,11 +200,12 @@ fn users_keep_their_cookies_and_what_they_captured_to_themselves() {
     assert!(report.failures.is_empty(), "{:?} {:?}", report.failures, shop.came().last());
     // Each user sends four requests, one of them to where a redirect leads.
     assert_eq!((report.counts.completed, report.counts.due), (240, 240));
-    let users = report.users.unwrap();
+    let users = report.kinds.users.unwrap();
     assert_eq!((users.finished, users.gave_up, users.duration.count), (60, 0, 60));
-    let steps: Vec<_> = report.requests.iter().map(|one| one.name.as_deref().unwrap()).collect();
+    let steps: Vec<_> =
+        report.kinds.requests.iter().map(|one| one.name.as_deref().unwrap()).collect();
     assert_eq!(steps, ["log in", "items", "buy"]);
-    assert!(report.requests.iter().all(|one| one.completed == 60 && one.failed == 0));
+    assert!(report.kinds.requests.iter().all(|one| one.completed == 60 && one.failed == 0));
     let came = shop.came();
     let mut logins: Vec<(u64, &str)> = came
         .iter()
@@ -230,7 +231,7 @@ fn users_pause_and_their_number_stays() {
     assert!((700..=1000).contains(&completed), "{completed}");
     assert!(due - completed <= 50, "{due} {completed}");
     assert!(report.failures.is_empty(), "{:?}", report.failures);
-    let residual = report.littles_law_residual.unwrap();
+    let residual = report.course.littles_law_residual.unwrap();
     assert!(residual.abs() < 0.1, "{residual}");
 }
 
@@ -247,11 +248,11 @@ fn who_waits_for_a_stalled_server_has_waited_since_the_step_was_due() {
     let report = run("-n 100 --rate 200 -c 1", &file, shop.address);
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert!(report.failures.is_empty(), "{:?}", report.failures);
-    assert_eq!((report.counts.completed, report.users.unwrap().finished), (100, 100));
+    assert_eq!((report.counts.completed, report.kinds.users.unwrap().finished), (100, 100));
     // Some 60 users began while nobody was served; the median of them waited half as long.
-    let waited = report.latency.percentiles_ns["p75"];
+    let waited = report.times.latency.percentiles_ns["p75"];
     assert!(waited > 50_000_000, "{waited}");
-    assert!(report.latency.max_ns >= 295_000_000, "{}", report.latency.max_ns);
+    assert!(report.times.latency.max_ns >= 295_000_000, "{}", report.times.latency.max_ns);
 }
 
 #[test]
@@ -260,9 +261,9 @@ fn kinds_of_users_come_by_weight() {
                 [[user]]\nname = 'b'\n[[user.step]]\nrequest = '/b'\n[[user.step]]\nrequest = '/c'\n";
     let shop = Shop::open(|_| reply(200, "", "x"));
     let report = run("-n 400 --users 10", &File::new("weights", text), shop.address);
-    let found: Vec<_> = report.requests.iter().map(|one| one.name.clone().unwrap()).collect();
+    let found: Vec<_> = report.kinds.requests.iter().map(|one| one.name.clone().unwrap()).collect();
     assert_eq!(found, ["a: one", "b: /b", "b: /c"]);
-    let [a, b, c] = [0, 1, 2].map(|index: usize| report.requests[index].completed);
+    let [a, b, c] = [0, 1, 2].map(|index: usize| report.kinds.requests[index].completed);
     assert!((250..350).contains(&a) && b == c && a + b == 400, "{a} {b} {c}");
 }
 
@@ -286,7 +287,7 @@ fn told(what: &str, fields: &'static str, body: &'static str) -> PhaseReport {
 #[test]
 fn a_user_who_finds_not_what_the_next_step_needs_gives_up() {
     let found = told("json /x", "", "{\"x\":7}");
-    assert_eq!((found.counts.completed, found.users.unwrap().finished), (40, 20));
+    assert_eq!((found.counts.completed, found.kinds.users.unwrap().finished), (40, 20));
     for (what, fields, body) in [
         ("json /x", "", "{\"y\":7}"),
         ("json /x", "", "<html>"),
@@ -295,7 +296,7 @@ fn a_user_who_finds_not_what_the_next_step_needs_gives_up() {
     ] {
         let report = told(what, fields, body);
         assert_eq!(report.failures, BTreeMap::from([(Failure::Capture, 20)]), "{what}");
-        assert_eq!((report.counts.completed, report.users.unwrap().gave_up), (20, 20));
+        assert_eq!((report.counts.completed, report.kinds.users.unwrap().gave_up), (20, 20));
     }
 }
 
@@ -318,7 +319,7 @@ fn redirects_are_followed_as_often_as_allowed_and_never_to_another_server() {
         let shop = Shop::open(move |_| reply(status, &fields, ""));
         let report = run("-n 10 --users 1", &file, shop.address);
         assert_eq!(report.failures, BTreeMap::from([(Failure::Redirect, 10)]));
-        assert_eq!(report.users.unwrap().gave_up, 10);
+        assert_eq!(report.kinds.users.unwrap().gave_up, 10);
         let came = shop.came();
         assert_eq!(came.len(), 10 * requests);
         assert!(came.iter().all(|came| came.field("authorization") == "Basic dXNlcjpzZWNyZXQ="));
@@ -341,7 +342,7 @@ fn floods_of_cookies_and_bodies_without_an_end_are_bounded() {
     });
     let file = File::new("floods", text);
     let report = run("-n 5 --users 1", &file, shop.address);
-    assert_eq!(report.users.unwrap().finished, 5);
+    assert_eq!(report.kinds.users.unwrap().finished, 5);
     let longest = shop.came().iter().map(|came| came.field("cookie").len()).max().unwrap();
     assert!((1000..=17_000).contains(&longest), "{longest}");
     // What lies behind the first MiB is not found.
@@ -362,7 +363,7 @@ fn steps_go_over_http2_too() {
     let report = run(line, &File::new("http2", text), server.address);
     assert_eq!(report.failures, BTreeMap::from([(Failure::Capture, 100)]));
     assert_eq!((report.counts.completed, server.requests()), (300, 300));
-    assert_eq!(report.users.unwrap().gave_up, 100);
+    assert_eq!(report.kinds.users.unwrap().gave_up, 100);
 }
 
 #[test]
@@ -370,7 +371,7 @@ fn users_of_a_server_that_is_gone_give_up_and_the_run_ends() {
     let server = Planted::start(Behaviour::every(3, crate::planted::Plant::Close));
     let text = "[[user]]\n[[user.step]]\nrequest = '/a'\n[[user.step]]\nrequest = '/b'\n";
     let report = run("-n 90 --users 5 -c 2", &File::new("gone", text), server.address);
-    let users = report.users.unwrap();
+    let users = report.kinds.users.unwrap();
     assert_eq!(users.finished + users.gave_up, 90);
     assert_eq!(report.failures.keys().copied().collect::<Vec<_>>(), [Failure::Reset]);
     assert_eq!(report.failures[&Failure::Reset], users.gave_up);
@@ -402,7 +403,7 @@ fn a_log_is_sent_again_at_its_times() {
         let mut engine = Engine::prepare(&plan, Box::new(Free)).unwrap();
         let report = engine.run(&phases[0], &mut |_| Control::Continue);
         assert_eq!((report.counts.completed, report.counts.due), (3, 3));
-        assert_eq!(report.users.unwrap().finished, 3);
+        assert_eq!(report.kinds.users.unwrap().finished, 3);
         let took_ms = report.elapsed_ns / 1_000_000;
         assert!((least_ms..most_ms).contains(&took_ms), "{took_ms}");
     }
@@ -503,8 +504,12 @@ fn users_go_from_server_to_server_and_take_no_secret_along() {
     for line in ["-n 60 --users 7 -c 9 -t 2", "-n 60 --rate 2k -c 2 -t 1", "-n 60 --users 1"] {
         let report = run_among(line, &file, &servers).unwrap();
         assert!(report.failures.is_empty(), "{line}: {:?}", report.failures);
-        assert_eq!((report.counts.completed, report.users.unwrap().finished), (300, 60), "{line}");
-        assert!(report.requests.iter().all(|one| one.completed == 60), "{line}");
+        assert_eq!(
+            (report.counts.completed, report.kinds.users.unwrap().finished),
+            (300, 60),
+            "{line}"
+        );
+        assert!(report.kinds.requests.iter().all(|one| one.completed == 60), "{line}");
     }
     assert_eq!((shop.came().len(), login.came().len()), (540, 360));
 }

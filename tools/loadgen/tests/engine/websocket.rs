@@ -165,12 +165,12 @@ fn each_message_has_its_echo() {
     let report = run(&plan, &requests(400));
     let counts = &report.counts;
     assert_eq!((counts.succeeded, counts.failed, counts.compared), (400, 0, 400));
-    assert_eq!((counts.connections, report.latency.count), (4, 400));
+    assert_eq!((counts.connections, report.times.latency.count), (4, 400));
     let length = plan.requests[0].body.len() as u64;
     assert_eq!(report.traffic.payload_sent_bytes, 400 * length);
     assert_eq!(report.traffic.payload_received_bytes, 400 * length);
     assert!(report.statuses.is_empty(), "{:?}", report.statuses);
-    let websocket = report.websocket.unwrap();
+    let websocket = report.kinds.websocket.unwrap();
     assert_eq!((websocket.upgrade.count, websocket.pushed, websocket.compressed), (4, 0, 0));
     let heads = seen.heads.lock().unwrap();
     for (number, head) in heads.iter().enumerate() {
@@ -190,7 +190,7 @@ fn in_an_open_loop_latency_counts_from_the_intended_time() {
     let report = run(&messages(address), &phase);
     assert_eq!(report.counts.succeeded, 20);
     // One after the other, 20 ms each, and intended each 10 ms: the last one waits for 190 ms.
-    assert!(report.latency.max_ns > 190_000_000, "{}", report.latency.max_ns);
+    assert!(report.times.latency.max_ns > 190_000_000, "{}", report.times.latency.max_ns);
 }
 
 #[test]
@@ -208,12 +208,12 @@ fn every_way_to_fail_is_counted_as_what_it_is() {
     for (act, expected) in acts {
         let (address, _) = planted(move |number| if number == 1 { act } else { Act::Echo });
         let mut plan = messages(address);
-        plan.request_timeout = Duration::from_millis(500);
+        plan.timeouts.request_timeout = Duration::from_millis(500);
         let report = run(&plan, &requests(4));
         let expected: Vec<_> = expected.map(|failure| (failure, 1)).into_iter().collect();
         assert_eq!(failures(&report), expected, "{act:?}");
         assert_eq!(report.counts.succeeded, 4 - expected.len() as u64, "{act:?}");
-        let closes = report.websocket.unwrap().closes;
+        let closes = report.kinds.websocket.unwrap().closes;
         assert_eq!(closes.get(&1011).copied(), (act == Act::Close(1011)).then_some(1), "{act:?}");
     }
 }
@@ -237,7 +237,7 @@ fn what_the_server_pushes_is_counted_apart() {
     let phase = Phase { load: rate(4.0), ..requests(2) };
     let report = run(&messages(address), &phase);
     assert_eq!((report.counts.succeeded, report.counts.failed), (2, 0), "{:?}", report.failures);
-    assert_eq!(report.websocket.unwrap().pushed, 1);
+    assert_eq!(report.kinds.websocket.unwrap().pushed, 1);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn one_way_messages_are_complete_when_they_have_left() {
         let report = run(&plan, &phase);
         let all = phase.until.requests.unwrap();
         assert_eq!((report.counts.succeeded, report.counts.failed), (all, 0));
-        assert!(report.websocket.unwrap().one_way);
+        assert!(report.kinds.websocket.unwrap().one_way);
     }
     // Each connection of the second phase was closed in order, behind its message.
     while seen.closes.lock().unwrap().len() < 20 {
@@ -272,7 +272,7 @@ fn a_server_that_reads_nothing_lets_one_way_messages_time_out() {
     plan.kind = RequestKind::WebSocket(WebSocketPlan { one_way: true, ..WebSocketPlan::default() });
     plan.requests[0].body = Bytes::from(vec![b'x'; 32 << 20]);
     plan.requests[0].answer = None;
-    plan.request_timeout = Duration::from_millis(300);
+    plan.timeouts.request_timeout = Duration::from_millis(300);
     let report = run(&plan, &requests(1));
     assert_eq!(failures(&report), [(Failure::Timeout, 1)]);
 }
@@ -301,7 +301,7 @@ fn connections_that_are_refused_or_never_accepted_say_why() {
             }
         });
         let mut plan = messages(address);
-        plan.connect_timeout = Duration::from_millis(500);
+        plan.timeouts.connect_timeout = Duration::from_millis(500);
         let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
         assert!(mistake.contains(what), "{mistake}");
     }
@@ -359,7 +359,7 @@ fn over_http2_and_with_compression_messages_come_back_too() {
         let mut engine = prepare(&plan);
         let report = engine.run(&requests(300), &mut |_| bolide_probe::progress::Control::Continue);
         assert_eq!((report.counts.succeeded, report.counts.failed), (300, 0), "{version:?}");
-        let websocket = report.websocket.unwrap();
+        let websocket = report.kinds.websocket.unwrap();
         assert_eq!(
             (websocket.upgrade.count, websocket.compressed),
             (3, if deflate { 3 } else { 0 })
@@ -389,7 +389,7 @@ fn over_http3_messages_come_back_too() {
     let mut engine = prepare(&plan);
     let report = engine.run(&requests(300), &mut |_| bolide_probe::progress::Control::Continue);
     assert_eq!((report.counts.succeeded, report.counts.failed), (300, 0), "{:?}", report.failures);
-    let websocket = report.websocket.unwrap();
+    let websocket = report.kinds.websocket.unwrap();
     assert_eq!((websocket.upgrade.count, websocket.compressed), (3, 3));
     assert!(report.quic.is_some_and(|quic| quic.packets_sent > 0));
     drop(engine);
@@ -403,7 +403,7 @@ fn a_connection_for_each_message_is_opened_and_closed() {
     let phase = Phase { load: Load::Connect, ..requests(40) };
     let report = run(&Plan { connections: 4, threads: 2, ..messages(address) }, &phase);
     assert_eq!((report.counts.succeeded, report.counts.failed), (40, 0), "{:?}", report.failures);
-    let upgrades = report.websocket.unwrap().upgrade.count;
+    let upgrades = report.kinds.websocket.unwrap().upgrade.count;
     // The connection that the engine began with has none of them.
     assert!((40..=41).contains(&upgrades), "{upgrades}");
     assert!(seen.messages.load(Ordering::SeqCst) == 40);

@@ -23,7 +23,7 @@ use bolide_probe::cost::{Accounting, CostSample};
 use bolide_probe::engine::Engine;
 use bolide_probe::plan::{
     Arrivals, Expectations, Http2Plan, Load, Origin, Phase, Plan, RequestKind, RequestPlan,
-    ServerAddress, ServerProcesses, TlsPlan, Until, Version,
+    ServerAddress, ServerProcesses, Timeouts, TlsPlan, Until, Version,
 };
 use bolide_probe::progress::Control;
 use bolide_probe::report::{Bound, Verdict};
@@ -92,14 +92,16 @@ fn plan_for(address: SocketAddr) -> Plan {
         depth: 1,
         threads: 1,
         cores: Vec::new(),
-        connect_timeout: Duration::from_secs(10),
-        request_timeout: Duration::from_secs(10),
         expect: Expectations::default(),
         kind: RequestKind::default(),
         scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
+        timeouts: Timeouts {
+            connect_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(10),
+        },
     }
 }
 

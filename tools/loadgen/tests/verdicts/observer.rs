@@ -242,8 +242,8 @@ pub(crate) fn compare(seen: &Seen) -> Result<(), String> {
     running.shut_down();
     running.join().unwrap();
     times.sort_unstable();
-    is_same(&times, &report, &report.latency)?;
-    report.events.as_ref().map_or(Ok(()), |events| is_same(&times, &report, &events.first))
+    is_same(&times, &report, &report.times.latency)?;
+    report.kinds.events.as_ref().map_or(Ok(()), |events| is_same(&times, &report, &events.first))
 }
 
 fn is_same(times: &[Duration], report: &PhaseReport, latency: &Latencies) -> Result<(), String> {

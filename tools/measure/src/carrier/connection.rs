@@ -48,8 +48,8 @@ impl Moving {
     /// Payload has moved in the direction that is measured.
     fn count(&mut self, payload_bytes: u64, state: &mut TransferState) {
         if payload_bytes > 0 && state.counts() {
-            state.bytes += payload_bytes;
-            state.moving += usize::from(!std::mem::replace(&mut self.has_moved, true));
+            state.progress.bytes += payload_bytes;
+            state.progress.moving += usize::from(!std::mem::replace(&mut self.has_moved, true));
         }
     }
 }
@@ -189,7 +189,7 @@ impl Owner for At<'_> {
 impl At<'_> {
     fn opened(&mut self) {
         self.line.is_open = true;
-        self.state.open += 1;
+        self.state.progress.open += 1;
     }
 
     /// Sends the requests of the transfer.
@@ -377,8 +377,8 @@ impl At<'_> {
         self.feed(position, orders);
         let Self { line, state } = self;
         if is_over && !std::mem::replace(&mut line.moving[position].is_complete, true) {
-            state.done += 1;
-            state.ended_ns = state.now_ns;
+            state.progress.done += 1;
+            state.progress.ended_ns = state.now_ns;
             state.judge_end();
         } else if end == End::Yes && !is_over {
             state.fail("the server ended the connection without a close frame");
@@ -432,8 +432,8 @@ impl At<'_> {
             }
             return self.state.fail("the server takes no further request on this connection");
         }
-        self.state.done += 1;
-        self.state.ended_ns = self.state.now_ns;
+        self.state.progress.done += 1;
+        self.state.progress.ended_ns = self.state.now_ns;
     }
 
     /// Sends the probes that are due, if this connection can take them.

@@ -105,7 +105,7 @@ impl CarrierService {
                 Command::Begin if self.state.stage == Stage::Waiting => {
                     let now_ns = self.state.now_ns;
                     self.state.stage = Stage::Running;
-                    self.state.began_ns = now_ns;
+                    self.state.progress.began_ns = now_ns;
                     self.moved = (now_ns, 0);
                     self.next_look_ns = now_ns + nanoseconds(self.state.task.look);
                     self.stats_before = self.handle.stats.get();
@@ -140,7 +140,7 @@ impl CarrierService {
             return self.count(agenda);
         }
         match self.state.stage {
-            Stage::Connecting if self.state.open == self.wanted => {
+            Stage::Connecting if self.state.progress.open == self.wanted => {
                 self.state.stage = Stage::Waiting;
                 if let Some(facts) = self.state.facts.clone() {
                     self.tell(News::Ready(facts));
@@ -160,7 +160,7 @@ impl CarrierService {
     fn run(&mut self, agenda: &mut Agenda) {
         let now_ns = self.state.now_ns;
         let end_ns = self.state.time_is_over_ns();
-        if self.state.done >= self.requests() {
+        if self.state.progress.done >= self.requests() {
             return self.count(agenda);
         }
         if let Some(end_ns) = end_ns {
@@ -193,8 +193,8 @@ impl CarrierService {
     /// Gives a transfer up in which nothing moves.
     fn watch(&mut self, now_ns: u64) {
         let (since_ns, bytes) = self.moved;
-        if self.state.bytes != bytes {
-            self.moved = (now_ns, self.state.bytes);
+        if self.state.progress.bytes != bytes {
+            self.moved = (now_ns, self.state.progress.bytes);
             return;
         }
         let patience = self.state.task.patience;
@@ -229,14 +229,14 @@ impl CarrierService {
 
     fn look(&mut self) {
         let samples = std::mem::take(&mut self.state.samples);
-        let at_ns = self.state.now_ns.saturating_sub(self.state.began_ns);
-        self.tell(News::Look(Look { at_ns, bytes: self.state.bytes, samples }));
+        let at_ns = self.state.now_ns.saturating_sub(self.state.progress.began_ns);
+        self.tell(News::Look(Look { at_ns, bytes: self.state.progress.bytes, samples }));
     }
 
     /// The transfer is over: every connection has a last turn in which it is looked at.
     fn count(&mut self, agenda: &mut Agenda) {
-        if self.state.done < self.requests() {
-            self.state.ended_ns = self.state.now_ns;
+        if self.state.progress.done < self.requests() {
+            self.state.progress.ended_ns = self.state.now_ns;
         }
         self.state.stage = Stage::Counting;
         self.call_all(agenda);
@@ -245,10 +245,11 @@ impl CarrierService {
 
     fn finish(&mut self) {
         self.state.stage = Stage::Over;
-        let began_ns = self.state.began_ns;
+        let began_ns = self.state.progress.began_ns;
         if began_ns > 0 {
-            let (samples, bytes) = (std::mem::take(&mut self.state.samples), self.state.bytes);
-            let at_ns = self.state.ended_ns - began_ns;
+            let (samples, bytes) =
+                (std::mem::take(&mut self.state.samples), self.state.progress.bytes);
+            let at_ns = self.state.progress.ended_ns - began_ns;
             self.tell(News::Look(Look { at_ns, bytes, samples }));
         }
         let (now, before) = (self.handle.stats.get(), self.stats_before);
@@ -262,8 +263,8 @@ impl CarrierService {
             now.bytes_received - before.bytes_received
         };
         self.tell(News::Done(Box::new(Outcome {
-            bytes: self.state.bytes,
-            elapsed_ns: if began_ns > 0 { self.state.ended_ns - began_ns } else { 0 },
+            bytes: self.state.progress.bytes,
+            elapsed_ns: if began_ns > 0 { self.state.progress.ended_ns - began_ns } else { 0 },
             wire_bytes,
             tcp,
             stalls: self.state.stalls,
@@ -292,12 +293,13 @@ impl CarrierService {
             }
             self.state.tcp.add(Tcp::of(turn.path, direction));
         }
-        let (open, done) = (self.state.open, self.state.done);
+        let (open, done) = (self.state.progress.open, self.state.progress.done);
         let failed = self.state.error.is_some();
         let mut at = At { line, state: &mut self.state };
         let after = act(session, turn, &mut self.bench, &mut at);
         let state = &self.state;
-        if (open, done, failed) != (state.open, state.done, state.error.is_some()) {
+        if (open, done, failed) != (state.progress.open, state.progress.done, state.error.is_some())
+        {
             turn.agenda.alarm(state.task.clock.instant(state.now_ns));
         }
         after

@@ -37,16 +37,8 @@ pub(super) struct TransferState {
     pub(super) now_ns: u64,
     pub(super) stage: Stage,
     pub(super) facts: Option<Facts>,
-    /// Connections that can be used.
-    pub(super) open: usize,
-    /// Requests that are complete and have no successor.
-    pub(super) done: usize,
-    /// Streams on which payload has moved.
-    pub(super) moving: usize,
-    /// Payload.
-    pub(super) bytes: u64,
-    pub(super) began_ns: u64,
-    pub(super) ended_ns: u64,
+    /// How far the transfer is.
+    pub(super) progress: Progress,
     pub(super) error: Option<String>,
     pub(super) pulse: Pulse,
     /// Probes that are due and that no connection has taken: when they were due.
@@ -65,6 +57,21 @@ pub(super) struct TransferState {
     pub(super) told: Option<Told>,
 }
 
+/// How far the transfer is.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// Connections that can be used.
+    pub(super) open: usize,
+    /// Requests that are complete and have no successor.
+    pub(super) done: usize,
+    /// Streams on which payload has moved.
+    pub(super) moving: usize,
+    /// Payload.
+    pub(super) bytes: u64,
+    pub(super) began_ns: u64,
+    pub(super) ended_ns: u64,
+}
+
 impl TransferState {
     pub(super) fn new(task: Arc<Task>) -> Self {
         Self {
@@ -72,12 +79,6 @@ impl TransferState {
             now_ns: 0,
             stage: Stage::Connecting,
             facts: None,
-            open: 0,
-            done: 0,
-            moving: 0,
-            bytes: 0,
-            began_ns: 0,
-            ended_ns: 0,
             error: None,
             pulse: Pulse::silent(),
             due: Vec::new(),
@@ -88,6 +89,7 @@ impl TransferState {
             stalls: Stalls::default(),
             tcp: Tcp::default(),
             told: None,
+            progress: Progress { open: 0, done: 0, moving: 0, bytes: 0, began_ns: 0, ended_ns: 0 },
         }
     }
 
@@ -108,7 +110,7 @@ impl TransferState {
     /// The server has ended a subtest of ndt7: one that took less than half of its time says nothing of the path.
     pub(super) fn judge_end(&mut self) {
         let Amount::Time(time) = self.task.transfer.amount else { return };
-        let took = Duration::from_nanos(self.now_ns.saturating_sub(self.began_ns));
+        let took = Duration::from_nanos(self.now_ns.saturating_sub(self.progress.began_ns));
         let due = time.min(SUBTEST_TIME);
         if took < due / 2 {
             let (took, due) = (took.as_secs_f64(), due.as_secs_f64());
@@ -118,9 +120,9 @@ impl TransferState {
 
     /// The time of a download is over: payload has to have come on each of its streams.
     pub(super) fn judge_time(&mut self, streams: usize) {
-        if self.moving < streams && self.error.is_none() {
-            let took = Duration::from_nanos(self.now_ns.saturating_sub(self.began_ns));
-            let (silent, took) = (streams - self.moving, took.as_secs_f64());
+        if self.progress.moving < streams && self.error.is_none() {
+            let took = Duration::from_nanos(self.now_ns.saturating_sub(self.progress.began_ns));
+            let (silent, took) = (streams - self.progress.moving, took.as_secs_f64());
             let what = if streams == 1 {
                 format!("no payload came within {took:.1} s")
             } else {
@@ -147,7 +149,7 @@ impl TransferState {
     /// When the time of the transfer is over, if it has one.
     pub(super) fn time_is_over_ns(&self) -> Option<u64> {
         match self.task.transfer.amount {
-            Amount::Time(time) => Some(self.began_ns + nanoseconds(time)),
+            Amount::Time(time) => Some(self.progress.began_ns + nanoseconds(time)),
             Amount::Bytes(_) | Amount::Whole => None,
         }
     }

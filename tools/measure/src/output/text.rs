@@ -21,17 +21,17 @@ pub fn summary(report: &Report) -> String {
 
 fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(text, "{}  {}{}", report.url, report.direction.name(), how(report))?;
-    if report.seconds > 0.0 && report.bytes > 0 {
+    if report.volume.seconds > 0.0 && report.volume.bytes > 0 {
         writeln!(
             text,
             "  speed    {} of payload: {} in {:.3} s{}",
-            speed(report.goodput_bits_per_second),
-            bytes(report.bytes),
-            report.seconds,
+            speed(report.volume.goodput_bits_per_second),
+            bytes(report.volume.bytes),
+            report.volume.seconds,
             overhead(report),
         )?;
-        writeln!(text, "  client   {}", cost(&report.client))?;
-        match &report.server {
+        writeln!(text, "  client   {}", cost(&report.cpu.client))?;
+        match &report.cpu.server {
             Some(server) => writeln!(text, "  server   {}", cost(server))?,
             None => writeln!(text, "  server   not watched (--server-pid names a local one)")?,
         }
@@ -55,10 +55,10 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(latency) = &report.latency {
         probes(text, report, latency)?;
     }
-    if let Some(error) = &report.error {
+    if let Some(error) = &report.end.error {
         return writeln!(text, "  failed   {}", in_one_line(error));
     }
-    if report.interrupted {
+    if report.end.interrupted {
         writeln!(text, "  stopped  early: figures up to then")?;
     }
     let limit = serde_json::to_value(report.verdict.limit).unwrap_or_default();
@@ -86,12 +86,13 @@ fn how(report: &Report) -> String {
 
 /// What framing and TLS add.
 fn overhead(report: &Report) -> String {
-    if report.bytes == 0 || report.wire_bytes < report.bytes {
+    if report.volume.bytes == 0 || report.volume.wire_bytes < report.volume.bytes {
         return String::new();
     }
-    let share = (report.wire_bytes - report.bytes) as f64 / report.bytes as f64;
+    let share =
+        (report.volume.wire_bytes - report.volume.bytes) as f64 / report.volume.bytes as f64;
     let carried = if report.protocol == "h3" { "in datagrams" } else { "in TCP's streams" };
-    format!(" ({} {carried}, {:+.2} %)", bytes(report.wire_bytes), share * 100.0)
+    format!(" ({} {carried}, {:+.2} %)", bytes(report.volume.wire_bytes), share * 100.0)
 }
 
 fn cost(cost: &Cost) -> String {
@@ -107,7 +108,7 @@ fn cost(cost: &Cost) -> String {
 
 fn tcp(report: &Report) -> String {
     let mut parts = Vec::new();
-    match (&report.congestion_control, report.direction) {
+    match (&report.tcp.congestion_control, report.direction) {
         (Some(name), _) => parts.push(name.clone()),
         (None, Direction::Download) => parts.push("the server sends".to_owned()),
         (None, Direction::Upload) => {}
@@ -120,11 +121,11 @@ fn tcp(report: &Report) -> String {
         let over = if report.protocol == "h3" { "QUIC and TLS" } else { "TLS" };
         parts.push(format!("{over} in {}", us(handshake_us)));
     }
-    if let Some(again) = report.retransmits {
+    if let Some(again) = report.tcp.retransmits {
         let what = if report.protocol == "h3" { "packets lost" } else { "segments retransmitted" };
         parts.push(format!("{again} {what}"));
     }
-    if let Some(count) = report.out_of_order {
+    if let Some(count) = report.tcp.out_of_order {
         parts.push(format!("{count} segments received out of order"));
     }
     if parts.is_empty() { "no connection".to_owned() } else { parts.join(", ") }
@@ -186,6 +187,7 @@ fn percentiles(found: &Percentiles) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{CpuCosts, End, TcpFacts, Volume};
     use crate::report::{Setup, TlsReport};
     use crate::verdict::{Limit, Verdict};
 
@@ -194,17 +196,8 @@ mod tests {
             url: "https://a/1000000".into(),
             protocol: "h2",
             direction: Direction::Download,
-            bytes: 1_000_000,
-            seconds: 0.5,
-            goodput_bits_per_second: 16e6,
-            wire_bytes: 1_010_000,
             streams: 2,
             connections: 1,
-            retransmits: None,
-            congestion_control: None,
-            out_of_order: Some(7),
-            client: Cost { cpu_seconds: 0.25, cpu_seconds_per_gib: Some(1.5), ..Cost::default() },
-            server: None,
             stalls: Stalls { own_stream_ns: 5_000_000, ..Stalls::default() },
             verdict: Verdict { limit: Limit::Window, evidence: vec!["So it is.".into()] },
             series: Vec::new(),
@@ -216,8 +209,22 @@ mod tests {
             }),
             setup: Setup { connect_us: 100.0, handshake_us: Some(1500.0) },
             told: None,
-            interrupted: false,
-            error: None,
+            volume: Volume {
+                bytes: 1_000_000,
+                seconds: 0.5,
+                goodput_bits_per_second: 16e6,
+                wire_bytes: 1_010_000,
+            },
+            tcp: TcpFacts { retransmits: None, congestion_control: None, out_of_order: Some(7) },
+            cpu: CpuCosts {
+                client: Cost {
+                    cpu_seconds: 0.25,
+                    cpu_seconds_per_gib: Some(1.5),
+                    ..Cost::default()
+                },
+                server: None,
+            },
+            end: End { interrupted: false, error: None },
         }
     }
 
@@ -242,21 +249,24 @@ mod tests {
 
     #[test]
     fn a_failure_takes_the_place_of_the_verdict() {
-        let text = summary(&Report { error: Some("it broke".into()), ..report() });
+        let text = summary(&Report {
+            end: End { error: Some("it broke".into()), ..report().end },
+            ..report()
+        });
         assert!(text.contains("  failed   it broke\n") && !text.contains("limit"), "{text}");
     }
 
     #[test]
     fn what_a_server_says_is_no_order_to_the_terminal() {
         let error = Some("closed with 1011 \x1b[2J\nlimit \u{9b}31m\u{202e}".into());
-        let text = summary(&Report { error, ..report() });
+        let text = summary(&Report { end: End { error, ..report().end }, ..report() });
         let line = "  failed   closed with 1011 \\u{1b}[2J\\u{a}limit \\u{9b}31m\\u{202e}\n";
         assert!(text.ends_with(line), "{text:?}");
     }
 
     #[test]
     fn what_was_ended_early_says_so_and_has_its_figures() {
-        let text = summary(&Report { interrupted: true, ..report() });
+        let text = summary(&Report { end: End { interrupted: true, ..report().end }, ..report() });
         assert!(text.contains("  stopped  early") && text.contains("16.0 Mbit/s"), "{text}");
     }
 

@@ -11,7 +11,7 @@ use bolide_measure::plan::{Amount, Plan};
 use crate::planted::{Planted, measure, over_h2, plan, upload_plan};
 
 fn error(plan: &Plan) -> String {
-    measure(plan).error.expect("it fails")
+    measure(plan).end.error.expect("it fails")
 }
 
 /// A server that reads a head and answers with these bytes, once.

@@ -51,7 +51,7 @@ fn what_can_not_be_probed_for_is_told_before_the_transfer() {
         probing.path = "/nothing/here".into();
     }
     let report = measure(&plan);
-    let said = report.error.unwrap();
+    let said = report.end.error.unwrap();
     assert!(said.contains("GET /nothing/here got 404") && said.contains("--probe-path"));
-    assert_eq!(report.bytes, 0);
+    assert_eq!(report.volume.bytes, 0);
 }

@@ -127,7 +127,7 @@ fn a_download_ends_when_the_server_closes() {
     let began = Instant::now();
     let report = measured(&subtest(address, Direction::Download, time));
     assert!(began.elapsed() < time, "it did not wait for its time");
-    assert_eq!((report.protocol, report.bytes), ("ws", 20 << 20));
+    assert_eq!((report.protocol, report.volume.bytes), ("ws", 20 << 20));
     let told = report.told.unwrap();
     assert_eq!(told.goodput_bits_per_second, Some(1e9));
     assert_eq!(told.receive_window_limited, Some(0.0));
@@ -138,10 +138,10 @@ fn a_download_ends_when_the_server_closes() {
 fn a_subtest_that_the_server_ends_well_before_its_time_has_failed() {
     let (address, serving) = start(AGREED, 1, Duration::ZERO);
     let report = measure(&subtest(address, Direction::Download, Duration::from_secs(60)));
-    let said = report.error.unwrap();
+    let said = report.end.error.unwrap();
     assert!(said.contains("the server ended the subtest after "), "{said}");
     assert!(said.ends_with(" s of 10 s"), "{said}");
-    assert_eq!(report.bytes, 1 << 20);
+    assert_eq!(report.volume.bytes, 1 << 20);
     serving.join().unwrap();
 }
 
@@ -150,8 +150,12 @@ fn an_upload_ends_after_its_time_and_every_byte_arrives() {
     let (address, serving) = start(AGREED, 0, Duration::ZERO);
     let report = measured(&subtest(address, Direction::Upload, Duration::from_millis(300)));
     let (received, _) = serving.join().unwrap();
-    assert_eq!(report.bytes, received);
-    assert!(received > 1 << 20 && report.seconds >= 0.3, "{received} {}", report.seconds);
+    assert_eq!(report.volume.bytes, received);
+    assert!(
+        received > 1 << 20 && report.volume.seconds >= 0.3,
+        "{received} {}",
+        report.volume.seconds
+    );
     assert_eq!(report.told.unwrap().goodput_bits_per_second, Some(1e9));
 }
 
@@ -159,11 +163,11 @@ fn an_upload_ends_after_its_time_and_every_byte_arrives() {
 fn a_server_that_does_not_know_ndt7_is_told_of() {
     let (address, serving) = start("", 0, Duration::ZERO);
     let plan = subtest(address, Direction::Download, Duration::from_secs(1));
-    let said = measure(&plan).error.unwrap();
+    let said = measure(&plan).end.error.unwrap();
     assert!(said.contains("does not agree to the subprotocol net.measurementlab.ndt.v7"), "{said}");
     serving.join().unwrap();
     let server = crate::planted::Planted::start();
     let plan = subtest(server.http, Direction::Download, Duration::from_secs(1));
-    let said = measure(&plan).error.unwrap();
+    let said = measure(&plan).end.error.unwrap();
     assert!(said.contains("status 404"), "{said}");
 }

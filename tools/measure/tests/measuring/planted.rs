@@ -236,6 +236,6 @@ pub(crate) fn measure(plan: &Plan) -> Report {
 /// Carries out what must succeed.
 pub(crate) fn measured(plan: &Plan) -> Report {
     let report = measure(plan);
-    assert_eq!(report.error, None);
+    assert_eq!(report.end.error, None);
     report
 }

@@ -24,18 +24,18 @@ fn downloads_are_counted_to_the_byte_over_every_version() {
         (over_h3(https()), "h3"),
     ] {
         let report = measured(&plan);
-        assert_eq!((report.protocol, report.bytes), (protocol, SIZE));
+        assert_eq!((report.protocol, report.volume.bytes), (protocol, SIZE));
         // What QUIC lost came again.
         let is_quic = protocol == "h3";
-        assert!(report.wire_bytes > SIZE, "{protocol}");
-        assert!(is_quic || report.wire_bytes < SIZE / 10 * 11, "{protocol}");
+        assert!(report.volume.wire_bytes > SIZE, "{protocol}");
+        assert!(is_quic || report.volume.wire_bytes < SIZE / 10 * 11, "{protocol}");
         assert_eq!(report.series.last().map(|point| point.bytes), Some(SIZE));
-        assert!(report.seconds > 0.0 && report.client.cpu_seconds > 0.0);
+        assert!(report.volume.seconds > 0.0 && report.cpu.client.cpu_seconds > 0.0);
         // QUIC has no handshake but that of TLS.
         assert_eq!(report.setup.connect_us > 0.0, !is_quic, "{protocol}");
         let is_tls = matches!(protocol, "h1s" | "h2" | "h3");
         assert_eq!((report.tls.is_some(), report.setup.handshake_us.is_some()), (is_tls, is_tls));
-        assert_eq!((report.direction, report.retransmits), (Direction::Download, None));
+        assert_eq!((report.direction, report.tcp.retransmits), (Direction::Download, None));
     }
 }
 
@@ -53,9 +53,9 @@ fn uploads_are_counted_to_the_byte_over_every_version() {
         (over_h3(https()), "h3"),
     ] {
         let report = measured(&plan);
-        assert_eq!((report.protocol, report.bytes), (protocol, SIZE));
-        assert!(report.wire_bytes > SIZE, "{protocol}");
-        assert!(protocol == "h3" || report.wire_bytes < SIZE / 10 * 11, "{protocol}");
+        assert_eq!((report.protocol, report.volume.bytes), (protocol, SIZE));
+        assert!(report.volume.wire_bytes > SIZE, "{protocol}");
+        assert!(protocol == "h3" || report.volume.wire_bytes < SIZE / 10 * 11, "{protocol}");
     }
 }
 
@@ -65,13 +65,13 @@ fn streams_and_connections_share_the_work() {
     let mut plan = over_h2(plan("http", server.http, "/1000000"));
     (plan.transfer.streams, plan.transfer.connections) = (5, 3);
     let report = measured(&plan);
-    assert_eq!((report.bytes, report.streams, report.connections), (15_000_000, 5, 3));
+    assert_eq!((report.volume.bytes, report.streams, report.connections), (15_000_000, 5, 3));
     let mut plan = over_h2(upload_plan("http", server.http, "/1", Amount::Bytes(300_000)));
     (plan.transfer.streams, plan.transfer.connections) = (4, 2);
-    assert_eq!(measured(&plan).bytes, 2_400_000);
+    assert_eq!(measured(&plan).volume.bytes, 2_400_000);
     let mut plan = over_h3(self::plan("https", server.https, "/1000000"));
     (plan.transfer.streams, plan.transfer.connections) = (5, 3);
-    assert_eq!(measured(&plan).bytes, 15_000_000);
+    assert_eq!(measured(&plan).volume.bytes, 15_000_000);
 }
 
 #[test]
@@ -85,9 +85,13 @@ fn time_ends_both_directions_and_requests_follow_each_other() {
             let mut looks = 0;
             let report = transfer::run(&plan, &mut |_| looks += 1).unwrap();
             let protocol = report.protocol;
-            assert_eq!(report.error, None, "{path} {protocol}");
-            assert!(report.bytes > 1000 && looks >= 2, "{path} {protocol}: {}", report.bytes);
-            assert!((0.3..3.0).contains(&report.seconds), "{}", report.seconds);
+            assert_eq!(report.end.error, None, "{path} {protocol}");
+            assert!(
+                report.volume.bytes > 1000 && looks >= 2,
+                "{path} {protocol}: {}",
+                report.volume.bytes
+            );
+            assert!((0.3..3.0).contains(&report.volume.seconds), "{}", report.volume.seconds);
         }
     }
     let path = "/1099511627776";
@@ -95,7 +99,11 @@ fn time_ends_both_directions_and_requests_follow_each_other() {
     let https = || upload_plan("https", server.https, path, time);
     for plan in [http(), over_h2(http()), over_h3(https())] {
         let report = measured(&plan);
-        assert!(report.bytes > 1_000_000 && report.seconds >= 0.3, "{}", report.bytes);
+        assert!(
+            report.volume.bytes > 1_000_000 && report.volume.seconds >= 0.3,
+            "{}",
+            report.volume.bytes
+        );
     }
 }
 
@@ -122,10 +130,10 @@ fn a_download_into_our_own_small_window_is_told_as_such() {
 fn what_is_over_at_once_says_nothing_about_speed() {
     let server = Planted::start();
     let report = measured(&plan("http", server.http, "/100"));
-    assert_eq!((report.verdict.limit, report.bytes), (Limit::Asked, 100));
-    assert_eq!(measured(&plan("http", server.http, "/0")).bytes, 0);
+    assert_eq!((report.verdict.limit, report.volume.bytes), (Limit::Asked, 100));
+    assert_eq!(measured(&plan("http", server.http, "/0")).volume.bytes, 0);
     let page = measured(&plan("http", server.http, "/ping"));
-    assert_eq!(page.bytes, 4);
+    assert_eq!(page.volume.bytes, 4);
 }
 
 #[test]
@@ -143,8 +151,16 @@ fn what_is_ended_early_has_the_figures_until_then() {
             let plan = if is_h2 { over_h2(plan) } else { plan };
             let stop = plan.stop.clone();
             let report = transfer::run(&plan, &mut |_| stop.ask()).unwrap();
-            assert_eq!((report.error, report.interrupted), (None, true), "{is_upload} {is_h2}");
-            assert!(report.bytes > 0 && report.seconds < 100.0 && !report.series.is_empty());
+            assert_eq!(
+                (report.end.error, report.end.interrupted),
+                (None, true),
+                "{is_upload} {is_h2}"
+            );
+            assert!(
+                report.volume.bytes > 0
+                    && report.volume.seconds < 100.0
+                    && !report.series.is_empty()
+            );
         }
     }
 }

@@ -84,7 +84,7 @@ impl Owner for Asker<'_> {
     fn connected(&mut self) {
         let Self { conn, state, .. } = self;
         conn.connected_ns = state.now_ns;
-        state.tally.connect.saturating_record(state.now_ns - conn.dialed_ns);
+        state.tally.times.connect.saturating_record(state.now_ns - conn.dialed_ns);
     }
 
     fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
@@ -191,7 +191,7 @@ impl Asker<'_> {
         let Self { conn, state, .. } = self;
         conn.multiplexes = established.multiplexes();
         if let Some(tls) = &established.tls {
-            state.tally.handshake.saturating_record(state.now_ns - conn.connected_ns);
+            state.tally.times.handshake.saturating_record(state.now_ns - conn.connected_ns);
             state.tally.resumed_count += u64::from(tls.resumed);
         } else if established.version == http::Version::HTTP_3 {
             state.tally.early_count += 1;
@@ -348,8 +348,8 @@ impl Asker<'_> {
         let pacer = &state.pacer;
         if pacer.counts_answer(asked.number, asked.counted, state.now_ns) {
             let tally = &mut state.tally;
-            tally.first_byte.saturating_record(state.now_ns - asked.begun_ns);
-            tally.handed_to_first_byte_ns += state.now_ns - asked.handed_ns;
+            tally.times.first_byte.saturating_record(state.now_ns - asked.begun_ns);
+            tally.times.handed_to_first_byte_ns += state.now_ns - asked.handed_ns;
             tally.traffic.head_wire_bytes += head.wire_bytes() as u64;
             tally.traffic.head_decoded_bytes += head.decoded_bytes() as u64;
         }
@@ -395,7 +395,7 @@ impl Asker<'_> {
             if let (Some(stream), Some(plan)) = (&mut asked.stream, &state.task.events) {
                 asked.handed_ns = state.now_ns;
                 let counts = state.pacer.counts_answer(asked.number, asked.counted, state.now_ns);
-                let tally = counts.then_some(&mut state.tally.events);
+                let tally = counts.then_some(&mut state.tally.kinds.events);
                 stream.data(data, (asked.begun_ns, state.now_ns), plan, tally);
             }
         }

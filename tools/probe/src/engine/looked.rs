@@ -46,7 +46,7 @@ impl Looked {
         let Some(now) = quic else { return };
         let before = if is_first { now } else { self.quic };
         (self.quic, self.has_rtt) = (now, self.has_rtt && !is_first);
-        let of = tally.quic.get_or_insert_default();
+        let of = tally.kinds.quic.get_or_insert_default();
         of.datagrams_sent += now.datagrams_sent - before.datagrams_sent;
         of.datagrams_received += now.datagrams_received - before.datagrams_received;
         of.packets_sent += now.packets_sent - before.packets_sent;
@@ -98,7 +98,7 @@ mod tests {
         // What came between two measurements belongs to none.
         assert_eq!([9, 10].map(|count| look(count, 2)), [5, 6]);
         looked.look(&(), None, (2, false), &mut tally);
-        assert_eq!((tally.traffic.retransmits, tally.quic.is_none()), (6, true));
+        assert_eq!((tally.traffic.retransmits, tally.kinds.quic.is_none()), (6, true));
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         // Between two measurements, 10 more were sent.
         look(40, 2, false);
         look(60, 2, true);
-        let of = tally.quic.unwrap();
+        let of = tally.kinds.quic.unwrap();
         assert_eq!((of.datagrams_sent, of.datagrams_received), (50, 100));
         assert_eq!((of.packets_sent, of.packets_lost, of.rtt.len()), (150, 5, 2));
         assert!(of.rtt.max() >= 59_000_000);

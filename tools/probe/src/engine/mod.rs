@@ -179,7 +179,7 @@ impl Engine {
             news,
             task,
             accounting,
-            connect_timeout: plan.connect_timeout,
+            connect_timeout: plan.timeouts.connect_timeout,
             generator_cores: cores.min(count),
             share,
             facts: None,

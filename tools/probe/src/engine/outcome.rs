@@ -10,6 +10,11 @@ use super::tally::{QuicTally, Tally};
 use super::thread_state::Task;
 use crate::cost::CostSample;
 use crate::plan::{Load, Phase};
+use crate::report::Costs;
+use crate::report::Course;
+use crate::report::Handshakes;
+use crate::report::Kinds;
+use crate::report::Times;
 use crate::report::{Counts, PartPhase, PhaseReport, ProcessCost, Sample, Verdict};
 
 /// What a phase cost: looks at both ends of the measurement, and the time between them.
@@ -115,15 +120,15 @@ impl Counted {
     /// The same for one part of a run, as it is reported beside the sum.
     #[must_use]
     pub fn of_part(&self, part: usize) -> PartPhase {
-        let connect = &self.tally.connect;
-        let round_trip = self.tally.quic.as_ref().map_or(connect, |quic| quic.round_trip());
+        let connect = &self.tally.times.connect;
+        let round_trip = self.tally.kinds.quic.as_ref().map_or(connect, |quic| quic.round_trip());
         PartPhase {
             part,
             elapsed_ns: self.elapsed_ns,
             counts: self.tally.counts,
-            latency: latencies(self.tally.latency.clone()),
-            lag: latencies(self.tally.lag.clone()),
-            pacing: latencies(self.tally.pacing.clone()),
+            latency: latencies(self.tally.times.latency.clone()),
+            lag: latencies(self.tally.times.lag.clone()),
+            pacing: latencies(self.tally.times.pacing.clone()),
             round_trip_ns: latencies(round_trip.clone()).min_ns,
             generator: self.generator,
         }
@@ -143,7 +148,7 @@ pub(super) fn report(
     let stays = phase.load != Load::Connect;
     let connection_rates = stays.then(|| tally.rates(elapsed_ns as f64 / 1e9)).flatten();
     let presence = tally.presence as f64;
-    let latency = latencies(tally.latency);
+    let latency = latencies(tally.times.latency);
     let explained = latency.mean_ns * latency.count as f64;
     PhaseReport {
         phase: phase.clone(),
@@ -153,29 +158,36 @@ pub(super) fn report(
         failures,
         first_loss: tally.first_loss.filter(|_| tally.counts.failed > 0).map(Cow::into_owned),
         traffic: tally.traffic,
-        littles_law_residual: (presence > 0.0).then(|| (presence - explained) / presence),
-        latency,
-        sent_to_first_byte_mean_ns: tally.handed_to_first_byte_ns as f64
-            / tally.first_byte.len().max(1) as f64,
-        first_byte: latencies(tally.first_byte),
-        connect: latencies(tally.connect),
-        handshake: latencies(tally.handshake),
-        resumed_count: tally.resumed_count,
-        early_count: tally.early_count,
-        lag: latencies(tally.lag),
-        pacing: latencies(tally.pacing),
-        events: task.events.map(|plan| tally.events.report(elapsed_ns, &plan)),
-        websocket: task.websocket.as_ref().map(|of| of.report(tally.websocket)),
-        users: task.scenario.as_ref().map(|_| tally.users.unwrap_or_default().report()),
-        requests: tally.by_request.report(&task.script),
         stalls: tally.stalls,
-        quic: tally.quic.map(QuicTally::report),
+        quic: tally.kinds.quic.map(QuicTally::report),
         connection_rates,
-        generator,
-        server,
-        series,
-        parts: Vec::new(),
         verdict: Verdict::default(),
+        course: Course {
+            littles_law_residual: (presence > 0.0).then(|| (presence - explained) / presence),
+            series,
+            parts: Vec::new(),
+        },
+        times: Times {
+            latency,
+            sent_to_first_byte_mean_ns: tally.times.handed_to_first_byte_ns as f64
+                / tally.times.first_byte.len().max(1) as f64,
+            first_byte: latencies(tally.times.first_byte),
+            connect: latencies(tally.times.connect),
+            handshake: latencies(tally.times.handshake),
+            lag: latencies(tally.times.lag),
+            pacing: latencies(tally.times.pacing),
+        },
+        handshakes: Handshakes {
+            resumed_count: tally.resumed_count,
+            early_count: tally.early_count,
+        },
+        kinds: Kinds {
+            events: task.events.map(|plan| tally.kinds.events.report(elapsed_ns, &plan)),
+            websocket: task.websocket.as_ref().map(|of| of.report(tally.kinds.websocket)),
+            users: task.scenario.as_ref().map(|_| tally.kinds.users.unwrap_or_default().report()),
+            requests: tally.by_request.report(&task.script),
+        },
+        cpu: Costs { generator, server },
     }
 }
 
@@ -189,7 +201,7 @@ mod tests {
     fn counted(latencies_ns: &[u64]) -> Counted {
         let mut tally = Tally::new(2);
         for ns in latencies_ns {
-            tally.latency.saturating_record(*ns);
+            tally.times.latency.saturating_record(*ns);
             tally.counts.due += 1;
             tally.counts.completed += 1;
             tally.presence += u128::from(*ns);
@@ -222,7 +234,7 @@ mod tests {
             for shard in &shards[1..] {
                 sum.add(&sent(&counted(shard)));
             }
-            prop_assert_eq!(&sum.tally.latency, &one.tally.latency);
+            prop_assert_eq!(&sum.tally.times.latency, &one.tally.times.latency);
             prop_assert_eq!(sum.tally.counts, one.tally.counts);
             prop_assert_eq!(sum.tally.traffic, one.tally.traffic);
             prop_assert_eq!(sum.tally.presence, one.tally.presence);

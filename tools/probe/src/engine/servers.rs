@@ -40,7 +40,7 @@ impl Server {
                 (false, Version::Http2) => Speaks::Http2,
                 (false, _) => Speaks::Http1,
             };
-            let dial = Dial { speaks, timeout: plan.connect_timeout, preamble: None };
+            let dial = Dial { speaks, timeout: plan.timeouts.connect_timeout, preamble: None };
             dial.check(limits, epoch).map_err(|error| {
                 Mistake::new(format!("the server's name for TLS can't be used: {error}"))
             })?;

@@ -194,9 +194,9 @@ impl LoadService {
             _ => {}
         }
         self.sum_presence(now_ns);
-        let Tally { pacing, presence, .. } = &mut self.state.tally;
+        let Tally { times, presence, .. } = &mut self.state.tally;
         let next = self.state.pacer.follow(now_ns, |late_ns| {
-            pacing.saturating_record(late_ns);
+            times.pacing.saturating_record(late_ns);
             *presence += u128::from(late_ns);
         });
         self.state.deal(agenda);
@@ -227,9 +227,9 @@ impl LoadService {
         tally.counts.connections = before.counts.connections;
         tally.resumed_count = before.resumed_count;
         tally.early_count = before.early_count;
-        tally.connect = before.connect;
-        tally.handshake = before.handshake;
-        tally.websocket = before.websocket.map(WebSocketTally::made);
+        tally.times.connect = before.times.connect;
+        tally.times.handshake = before.times.handshake;
+        tally.kinds.websocket = before.kinds.websocket.map(WebSocketTally::made);
         self.measurement = self.measurement.wrapping_add(1);
         self.stats_before = self.handle.stats.get();
         self.summed_ns = self.state.now_ns;
@@ -290,7 +290,7 @@ impl LoadService {
         let mut tally = self.state.take_tally();
         tally.traffic.wire_received_bytes = now.bytes_received - before.bytes_received;
         tally.traffic.wire_sent_bytes = now.bytes_sent - before.bytes_sent;
-        tally.stalls.socket_full = now.write_blocked - before.write_blocked;
+        tally.stalls.socket_full = now.work.write_blocked - before.work.write_blocked;
         self.send_look(self.look);
         self.tell(News::Ended(Box::new(tally)));
     }

@@ -51,6 +51,33 @@ pub(super) struct Tally {
     pub(super) first_loss: Option<Cow<'static, str>>,
     /// Completed requests by seat, as far as any has completed some.
     by_seat: Vec<u64>,
+    /// How long things took.
+    pub(super) times: TimesTally,
+    /// What only some kinds of requests have.
+    pub(super) kinds: KindsTally,
+    pub(super) by_request: ByRequest,
+    /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
+    #[serde(with = "in_digits")]
+    pub(super) presence: u128,
+    /// When the phase ended for this thread, in nanoseconds since the engine began.
+    pub(super) ended_ns: u64,
+}
+
+/// What only some kinds of requests have.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KindsTally {
+    pub(super) events: EventTally,
+    /// Of WebSocket connections.
+    pub(super) websocket: Option<WebSocketTally>,
+    /// Over QUIC.
+    pub(super) quic: Option<QuicTally>,
+    /// Of a scenario.
+    pub(super) users: Option<UsersTally>,
+}
+
+/// How long things took.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TimesTally {
     #[serde(with = "encoded")]
     pub(super) latency: Histogram<u64>,
     #[serde(with = "encoded")]
@@ -65,19 +92,6 @@ pub(super) struct Tally {
     pub(super) lag: Histogram<u64>,
     #[serde(with = "encoded")]
     pub(super) pacing: Histogram<u64>,
-    pub(super) events: EventTally,
-    /// Of WebSocket connections.
-    pub(super) websocket: Option<WebSocketTally>,
-    /// Over QUIC.
-    pub(super) quic: Option<QuicTally>,
-    pub(super) by_request: ByRequest,
-    /// Of a scenario.
-    pub(super) users: Option<UsersTally>,
-    /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
-    #[serde(with = "in_digits")]
-    pub(super) presence: u128,
-    /// When the phase ended for this thread, in nanoseconds since the engine began.
-    pub(super) ended_ns: u64,
 }
 
 /// What QUIC counts, over all connections.
@@ -171,20 +185,24 @@ impl Tally {
             early_count: 0,
             first_loss: None,
             by_seat: Vec::new(),
-            latency: empty(),
-            first_byte: empty(),
-            handed_to_first_byte_ns: 0,
-            connect: empty(),
-            handshake: empty(),
-            lag: empty(),
-            pacing: empty(),
-            events: EventTally::new(),
-            websocket: None,
-            quic: None,
             by_request: ByRequest::new(requests),
-            users: None,
             presence: 0,
             ended_ns: 0,
+            times: TimesTally {
+                latency: empty(),
+                first_byte: empty(),
+                handed_to_first_byte_ns: 0,
+                connect: empty(),
+                handshake: empty(),
+                lag: empty(),
+                pacing: empty(),
+            },
+            kinds: KindsTally {
+                events: EventTally::new(),
+                websocket: None,
+                quic: None,
+                users: None,
+            },
         }
     }
 
@@ -276,31 +294,31 @@ impl Tally {
         stalls.connection_window_ns += more.connection_window_ns;
         stalls.socket_full += more.socket_full;
         stalls.receive_window_used_up += more.receive_window_used_up;
-        self.handed_to_first_byte_ns += other.handed_to_first_byte_ns;
+        self.times.handed_to_first_byte_ns += other.times.handed_to_first_byte_ns;
         self.resumed_count += other.resumed_count;
         self.early_count += other.early_count;
         self.first_loss = self.first_loss.take().or_else(|| other.first_loss.clone());
         self.by_seat.extend_from_slice(&other.by_seat);
         for (histogram, more) in [
-            (&mut self.latency, &other.latency),
-            (&mut self.first_byte, &other.first_byte),
-            (&mut self.connect, &other.connect),
-            (&mut self.handshake, &other.handshake),
-            (&mut self.lag, &other.lag),
-            (&mut self.pacing, &other.pacing),
+            (&mut self.times.latency, &other.times.latency),
+            (&mut self.times.first_byte, &other.times.first_byte),
+            (&mut self.times.connect, &other.times.connect),
+            (&mut self.times.handshake, &other.times.handshake),
+            (&mut self.times.lag, &other.times.lag),
+            (&mut self.times.pacing, &other.times.pacing),
         ] {
             add(histogram, more);
         }
-        self.events.add(&other.events);
-        if let Some(more) = &other.websocket {
-            self.websocket.get_or_insert_default().add(more);
+        self.kinds.events.add(&other.kinds.events);
+        if let Some(more) = &other.kinds.websocket {
+            self.kinds.websocket.get_or_insert_default().add(more);
         }
-        if let Some(more) = &other.quic {
-            self.quic.get_or_insert_default().add(more);
+        if let Some(more) = &other.kinds.quic {
+            self.kinds.quic.get_or_insert_default().add(more);
         }
         self.by_request.add(&other.by_request);
-        if let Some(more) = &other.users {
-            self.users.get_or_insert_default().add(more);
+        if let Some(more) = &other.kinds.users {
+            self.kinds.users.get_or_insert_default().add(more);
         }
         self.presence += other.presence;
         self.ended_ns = self.ended_ns.max(other.ended_ns);

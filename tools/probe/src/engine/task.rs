@@ -68,7 +68,7 @@ pub(super) fn limits(plan: &Plan) -> Limits {
         times: http2_limits::Times {
             stalled_stream: NEVER,
             stalled_connection: NEVER,
-            head_time: plan.connect_timeout,
+            head_time: plan.timeouts.connect_timeout,
             body_pause: NEVER,
             call_pause: NEVER,
             body_rate_bytes: 0,
@@ -95,8 +95,8 @@ pub(super) fn limits(plan: &Plan) -> Limits {
         h2: Arc::new(h2),
         h3: Arc::new(of_http3(plan)),
         opening: Opening {
-            handshake_timeout: plan.connect_timeout,
-            version_timeout: plan.connect_timeout,
+            handshake_timeout: plan.timeouts.connect_timeout,
+            version_timeout: plan.timeouts.connect_timeout,
         },
     }
 }
@@ -119,7 +119,7 @@ fn of_http3(plan: &Plan) -> Http3Limits {
         },
         times: http3_limits::Times {
             stalled_stream: NEVER,
-            head_time: plan.connect_timeout,
+            head_time: plan.timeouts.connect_timeout,
             body_pause: NEVER,
             call_pause: NEVER,
             idle_time: NEVER,
@@ -145,7 +145,7 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
         script,
         servers,
         depth: plan.depth,
-        timeout_ns: u64::try_from(plan.request_timeout.as_nanos())
+        timeout_ns: u64::try_from(plan.timeouts.request_timeout.as_nanos())
             .unwrap_or(u64::MAX / 2)
             .min(u64::MAX / 2),
         events,

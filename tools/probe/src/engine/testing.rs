@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 
+use crate::plan::Timeouts;
 use crate::plan::{
     Expectations, Http2Plan, Origin, Plan, RequestKind, RequestPlan, ServerAddress,
     ServerProcesses, TlsPlan, Version,
@@ -31,13 +32,15 @@ pub(super) fn plan_for(address: SocketAddr) -> Plan {
         depth: 1,
         threads: 1,
         cores: Vec::new(),
-        connect_timeout: Duration::from_secs(5),
-        request_timeout: Duration::from_secs(5),
         expect: Expectations::default(),
         kind: RequestKind::default(),
         scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
+        timeouts: Timeouts {
+            connect_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(5),
+        },
     }
 }

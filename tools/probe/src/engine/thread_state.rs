@@ -98,11 +98,8 @@ pub(super) struct ThreadState {
     pub(super) rendered: Rendered,
     /// The cookies that go with it.
     pub(super) cookies: String,
-    /// The number of the next connection, and how many threads number theirs.
-    next_connection: u64,
-    threads: u64,
-    /// For each server.
-    next_destinations: Vec<usize>,
+    /// Which connection is next, and where it goes.
+    dealing: Dealing,
     /// Requests in flight, those that don't count included.
     pub(super) in_flight: u64,
     /// Requests in flight that began after the warm-up of this phase.
@@ -111,6 +108,16 @@ pub(super) struct ThreadState {
     pub(super) trouble: Option<(usize, String)>,
     /// Since the look before.
     pub(super) records: Vec<Record>,
+}
+
+/// Which connection is next, and where it goes.
+#[derive(Debug)]
+pub(super) struct Dealing {
+    /// The number of the next connection, and how many threads number theirs.
+    next_connection: u64,
+    threads: u64,
+    /// For each server.
+    next_destinations: Vec<usize>,
 }
 
 impl ThreadState {
@@ -138,13 +145,15 @@ impl ThreadState {
             turn,
             rendered: Rendered::default(),
             cookies: String::new(),
-            next_connection: number,
-            threads,
-            next_destinations: vec![0; servers],
             in_flight: 0,
             counted_in_flight: 0,
             trouble: None,
             records: Vec::new(),
+            dealing: Dealing {
+                next_connection: number,
+                threads,
+                next_destinations: vec![0; servers],
+            },
         }
     }
 
@@ -192,7 +201,7 @@ impl ThreadState {
             }
             self.seats.dial(seat, now_ns, request);
             let destinations = &self.task.servers[server].destinations;
-            let next = &mut self.next_destinations[server];
+            let next = &mut self.dealing.next_destinations[server];
             let to = destinations[*next].clone();
             *next = (*next + 1) % destinations.len();
             agenda.connect(to, u64::from(seat));
@@ -210,8 +219,8 @@ impl ThreadState {
 
     /// A number that no other connection of the run has.
     pub(super) fn connection_number(&mut self) -> u64 {
-        let number = self.next_connection;
-        self.next_connection += self.threads;
+        let number = self.dealing.next_connection;
+        self.dealing.next_connection += self.dealing.threads;
         number
     }
 
@@ -223,7 +232,7 @@ impl ThreadState {
             self.counted_in_flight += 1;
             self.tally.counts.started += 1;
             if self.pacer.is_open() {
-                self.tally.lag.saturating_record(self.now_ns - begun_ns);
+                self.tally.times.lag.saturating_record(self.now_ns - begun_ns);
             }
         }
     }
@@ -250,7 +259,7 @@ impl ThreadState {
         if let Some(finished) = finished
             && self.pacer.counts_answer(asked.number, finished.counted, self.now_ns)
         {
-            let tally = self.tally.users.get_or_insert_default();
+            let tally = self.tally.kinds.users.get_or_insert_default();
             tally.finished(self.now_ns - finished.begun_ns, finished.has_failed);
         }
     }
@@ -286,7 +295,7 @@ impl ThreadState {
             self.record(asked, verdict.err());
         }
         let tally = &mut self.tally;
-        tally.latency.saturating_record(latency_ns);
+        tally.times.latency.saturating_record(latency_ns);
         match &asked.step {
             // The step goes on.
             Some(step) if step.redirect == Redirect::Followed => {}
@@ -303,7 +312,7 @@ impl ThreadState {
         tally.traffic.payload_received_bytes += asked.seen.bytes;
         tally.traffic.payload_sent_bytes += asked.content_bytes - asked.unsent_bytes;
         if let Some(stream) = &asked.stream {
-            tally.events.ended(stream, verdict.is_ok());
+            tally.kinds.events.ended(stream, verdict.is_ok());
         }
         match verdict {
             Ok(()) => tally.counts.succeeded += 1,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::plan::Origin;
+use crate::origin::Origin;
 
 pub use self::capture::{Capture, KEPT_BYTES, Place};
 pub use self::step::StepPlan;

@@ -143,7 +143,7 @@ fn parse(text: &str, load: Kind) -> Result<Figures, String> {
     if phase.counts.completed == 0 {
         return Err(format!("`bolide load` counted no responses; failures: {:?}", phase.failures));
     }
-    let (resumed, all) = (phase.resumed_count, phase.handshake.count);
+    let (resumed, all) = (phase.handshakes.resumed_count, phase.times.handshake.count);
     if load == Kind::HandshakeResumed && resumed < all / 10 * 9 {
         return Err(format!("it resumed {resumed} of {all} sessions"));
     }
@@ -153,7 +153,7 @@ fn parse(text: &str, load: Kind) -> Result<Figures, String> {
 fn figures(phase: &PhaseReport) -> Figures {
     let seconds = phase.elapsed_ns as f64 / 1e9;
     let completed = phase.counts.completed;
-    let server = phase.server.unwrap_or_default();
+    let server = phase.cpu.server.unwrap_or_default();
     let per_request = server.cpu_ns as f64 / completed.max(1) as f64;
     Figures {
         completed,
@@ -163,8 +163,8 @@ fn figures(phase: &PhaseReport) -> Figures {
         rate: completed as f64 / seconds.max(1e-9),
         cpu_us: server.cpu_per_request_ns.unwrap_or(per_request) / 1e3,
         server_cores: server.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
-        generator_cores: phase.generator.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
-        latencies_us: latencies(&phase.latency),
+        generator_cores: phase.cpu.generator.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
+        latencies_us: latencies(&phase.times.latency),
         content_bytes: phase.traffic.payload_received_bytes as f64 / completed.max(1) as f64,
         bound: phase.verdict.bound,
         ..Figures::default()
@@ -185,7 +185,10 @@ fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use bolide_probe::plan::{Load, Phase, Until};
-    use bolide_probe::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
+    use bolide_probe::report::{
+        Bound, Costs, Counts, Course, Handshakes, Kinds, ProcessCost, Stalls, Times, Traffic,
+        Verdict,
+    };
 
     use super::*;
     use crate::catalogue::Cell;
@@ -206,34 +209,35 @@ mod tests {
             statuses: BTreeMap::new(),
             failures: BTreeMap::new(),
             first_loss: None,
-            parts: Vec::new(),
             quic: None,
-            requests: Vec::new(),
             traffic: Traffic::default(),
-            latency: Latencies {
-                mean_ns: 5000.0,
-                max_ns: 90_000,
-                percentiles_ns: BTreeMap::from([("p50".to_owned(), 4000), ("p99.9".into(), 8000)]),
-                ..Latencies::default()
-            },
-            first_byte: Latencies::default(),
-            sent_to_first_byte_mean_ns: 0.0,
-            connect: Latencies::default(),
-            handshake: Latencies::default(),
-            resumed_count: 0,
-            early_count: 0,
-            lag: Latencies::default(),
-            pacing: Latencies::default(),
-            events: None,
-            websocket: None,
-            users: None,
             stalls: Stalls::default(),
-            generator: ProcessCost { cpu_ns: 1_000_000_000, ..ProcessCost::default() },
-            server: Some(ProcessCost { cpu_ns: 1_900_000_000, ..ProcessCost::default() }),
             connection_rates: None,
-            littles_law_residual: None,
-            series: Vec::new(),
             verdict: Verdict { bound: Bound::Server, evidence: vec!["full".to_owned()] },
+            course: Course { parts: Vec::new(), littles_law_residual: None, series: Vec::new() },
+            kinds: Kinds { requests: Vec::new(), events: None, websocket: None, users: None },
+            times: Times {
+                latency: Latencies {
+                    mean_ns: 5000.0,
+                    max_ns: 90_000,
+                    percentiles_ns: BTreeMap::from([
+                        ("p50".to_owned(), 4000),
+                        ("p99.9".into(), 8000),
+                    ]),
+                    ..Latencies::default()
+                },
+                first_byte: Latencies::default(),
+                sent_to_first_byte_mean_ns: 0.0,
+                connect: Latencies::default(),
+                handshake: Latencies::default(),
+                lag: Latencies::default(),
+                pacing: Latencies::default(),
+            },
+            handshakes: Handshakes { resumed_count: 0, early_count: 0 },
+            cpu: Costs {
+                generator: ProcessCost { cpu_ns: 1_000_000_000, ..ProcessCost::default() },
+                server: Some(ProcessCost { cpu_ns: 1_900_000_000, ..ProcessCost::default() }),
+            },
         };
         Report {
             url: String::new(),
@@ -364,7 +368,8 @@ mod tests {
         let wrong = |report: &Report, load| {
             parse(&serde_json::to_string(report).unwrap(), load).unwrap_err()
         };
-        (report.phases[0].handshake.count, report.phases[0].resumed_count) = (100, 80);
+        (report.phases[0].times.handshake.count, report.phases[0].handshakes.resumed_count) =
+            (100, 80);
         let told = wrong(&report, Kind::HandshakeResumed);
         assert_eq!(told, "it resumed 80 of 100 sessions");
         report.phases[0].counts.completed = 0;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bolide_probe::plan::{
     Arrivals, Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan,
-    ServerProcesses, TlsPlan, TlsTrust, Until, Version,
+    ServerProcesses, Timeouts, TlsPlan, TlsTrust, Until, Version,
 };
 use bolide_probe::target::{self, ConnectTo};
 use bolide_semantics::{Scheme, Url, check_path};
@@ -123,10 +123,8 @@ struct Settings {
     clients: u64,
     threads: u64,
     streams: u64,
-    frame: Option<u32>,
-    stream_bits: u32,
-    connection_bits: u32,
-    table: Option<u32>,
+    /// What HTTP/2 is told.
+    http2: Http2Settings,
     headers: Vec<String>,
     data: Option<Bytes>,
     cleartext_is_http1: bool,
@@ -135,10 +133,24 @@ struct Settings {
     warm_up: Duration,
     inactivity: Option<Duration>,
     rps: Option<u64>,
+    /// What is requested, and where.
+    targets: Targets,
+}
+
+/// What is requested, and where.
+struct Targets {
     sni: Option<String>,
     base: Option<String>,
     connect_to: Option<String>,
     uris: Vec<String>,
+}
+
+/// What HTTP/2 is told.
+struct Http2Settings {
+    frame: Option<u32>,
+    stream_bits: u32,
+    connection_bits: u32,
+    table: Option<u32>,
 }
 
 /// Reads a command line of h2load.
@@ -177,27 +189,33 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
     let plan = Plan {
         origin,
         version,
-        tls: TlsPlan { server_name: settings.sni, trust: TlsTrust::Anybody, ..TlsPlan::default() },
+        tls: TlsPlan {
+            server_name: settings.targets.sni,
+            trust: TlsTrust::Anybody,
+            ..TlsPlan::default()
+        },
         http2: Http2Plan {
-            stream_window_bytes: Some((1 << settings.stream_bits) - 1),
+            stream_window_bytes: Some((1 << settings.http2.stream_bits) - 1),
             // A connection's window can't be made smaller than it begins.
-            connection_window_bytes: Some(((1 << settings.connection_bits) - 1).max(65_535)),
-            max_frame_bytes: settings.frame,
-            header_table_bytes: settings.table,
+            connection_window_bytes: Some(((1 << settings.http2.connection_bits) - 1).max(65_535)),
+            max_frame_bytes: settings.http2.frame,
+            header_table_bytes: settings.http2.table,
         },
         requests,
         connections: size(settings.clients),
         depth: size(depth),
         threads: size(settings.threads),
         cores: Vec::new(),
-        connect_timeout: CONNECT,
-        request_timeout: settings.inactivity.unwrap_or(FOREVER),
         expect: Expectations::default(),
         kind: RequestKind::default(),
         scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
+        timeouts: Timeouts {
+            connect_timeout: CONNECT,
+            request_timeout: settings.inactivity.unwrap_or(FOREVER),
+        },
     };
     Ok(Foreign { url, plan, phase, voice: Voice::H2load(text) })
 }
@@ -222,10 +240,6 @@ fn settings(read: getopt::Read) -> Result<Settings, String> {
         clients: 1,
         threads: 1,
         streams: 1,
-        frame: None,
-        stream_bits: 30,
-        connection_bits: 30,
-        table: None,
         headers: Vec::new(),
         data: None,
         cleartext_is_http1: false,
@@ -234,10 +248,8 @@ fn settings(read: getopt::Read) -> Result<Settings, String> {
         warm_up: Duration::ZERO,
         inactivity: None,
         rps: None,
-        sni: None,
-        base: None,
-        connect_to: None,
-        uris: read.rest,
+        http2: Http2Settings { frame: None, stream_bits: 30, connection_bits: 30, table: None },
+        targets: Targets { sni: None, base: None, connect_to: None, uris: read.rest },
     };
     for (name, value) in &read.options {
         set(&mut settings, name, value)?;
@@ -255,10 +267,10 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
         "clients" => settings.clients = number(value).ok_or_else(wrong)?,
         "threads" => settings.threads = number(value).ok_or_else(wrong)?,
         "max-concurrent-streams" => settings.streams = number(value).ok_or_else(wrong)?,
-        "max-frame-size" => settings.frame = Some(size(value).ok_or_else(wrong)?),
-        "header-table-size" => settings.table = Some(size(value).ok_or_else(wrong)?),
-        "window-bits" => settings.stream_bits = bits("-w", value)?,
-        "connection-window-bits" => settings.connection_bits = bits("-W", value)?,
+        "max-frame-size" => settings.http2.frame = Some(size(value).ok_or_else(wrong)?),
+        "header-table-size" => settings.http2.table = Some(size(value).ok_or_else(wrong)?),
+        "window-bits" => settings.http2.stream_bits = bits("-w", value)?,
+        "connection-window-bits" => settings.http2.connection_bits = bits("-W", value)?,
         "header" => settings.headers.push(value.to_owned()),
         "data" => {
             let body = request::body_file("-d", Path::new(value));
@@ -287,9 +299,9 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
             let rps = number(value).filter(|rps| (1..=MOST_PER_SECOND).contains(rps));
             settings.rps = Some(rps.ok_or_else(wrong)?);
         }
-        "sni" => settings.sni = Some(value.to_owned()),
-        "base-uri" => settings.base = Some(value.to_owned()),
-        "connect-to" => settings.connect_to = Some(value.to_owned()),
+        "sni" => settings.targets.sni = Some(value.to_owned()),
+        "base-uri" => settings.targets.base = Some(value.to_owned()),
+        "connect-to" => settings.targets.connect_to = Some(value.to_owned()),
         "input-file" => {
             let text = if value == "-" {
                 io::read_to_string(io::stdin())
@@ -298,8 +310,8 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
             };
             let text =
                 text.map_err(|error| format!("-i: cannot read input file {value}: {error}"))?;
-            settings.uris = text.lines().map(str::trim).map(str::to_owned).collect();
-            settings.uris.retain(|line| !line.is_empty());
+            settings.targets.uris = text.lines().map(str::trim).map(str::to_owned).collect();
+            settings.targets.uris.retain(|line| !line.is_empty());
         }
         "verbose" => {}
         "version" => return Err(concat!("bolide load --h2load ", env!("CARGO_PKG_VERSION")).into()),
@@ -363,11 +375,11 @@ type Asked = (Url, Vec<ConnectTo>, Vec<RequestPlan>, Option<String>);
 
 /// The server, and what is asked of it.
 fn requests(settings: &Settings) -> Result<Asked, String> {
-    let first = settings.uris.first().ok_or("no URI or input file given")?;
+    let first = settings.targets.uris.first().ok_or("no URI or input file given")?;
     let invalid = |uri: &str| format!("invalid URI: {uri}");
     let mut target = Url::parse(first, &Scheme::HTTP).map_err(|_| invalid(first))?;
     let mut elsewhere = Vec::new();
-    match settings.base.as_deref().map(|base| (base, base.strip_prefix("unix:"))) {
+    match settings.targets.base.as_deref().map(|base| (base, base.strip_prefix("unix:"))) {
         Some((_, Some(path))) => elsewhere.push(ConnectTo::Unix(path.into())),
         Some((base, None)) => {
             let base = Url::parse(base, &Scheme::HTTP).map_err(|_| invalid(base))?;
@@ -375,7 +387,7 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
         }
         None => {}
     }
-    if let Some(place) = &settings.connect_to {
+    if let Some(place) = &settings.targets.connect_to {
         elsewhere = vec![target::connect_to(place, target.port())?];
     }
     let (pseudo, lines): (Vec<&str>, Vec<&str>) =
@@ -393,6 +405,7 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
         }
     }
     let plans = settings
+        .targets
         .uris
         .iter()
         .map(|uri| {

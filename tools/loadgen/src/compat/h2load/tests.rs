@@ -66,7 +66,7 @@ fn versions_fields_and_places_reach_the_plan() {
     assert_eq!(plan.http2.header_table_bytes, Some(8_192));
     assert_eq!(plan.http2.stream_window_bytes, Some(65_535));
     assert_eq!(plan.http2.connection_window_bytes, Some(65_535));
-    assert_eq!(plan.request_timeout, Duration::from_secs(3));
+    assert_eq!(plan.timeouts.request_timeout, Duration::from_secs(3));
 }
 
 #[test]

@@ -222,8 +222,12 @@ impl Text {
             writeln!(out, "UDP datagram: {sent} sent, {received} received")?;
         }
         // h2load's connect time has the TLS handshake in it.
-        let connect = joined(&phase.connect, &phase.handshake);
-        rows(out, [&phase.latency, &connect, &phase.first_byte], phase.connection_rates.as_ref())
+        let connect = joined(&phase.times.connect, &phase.times.handshake);
+        rows(
+            out,
+            [&phase.times.latency, &connect, &phase.times.first_byte],
+            phase.connection_rates.as_ref(),
+        )
     }
 }
 

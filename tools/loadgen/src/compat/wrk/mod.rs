@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use bolide_probe::plan::{
-    Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan, ServerProcesses, TlsPlan,
-    TlsTrust, Until, Version,
+    Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan, ServerProcesses,
+    Timeouts, TlsPlan, TlsTrust, Until, Version,
 };
 use bolide_probe::target;
 use bolide_semantics::{Scheme, Url};
@@ -116,14 +116,13 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         depth: 1,
         threads: usize::try_from(settings.threads).unwrap_or(usize::MAX),
         cores: Vec::new(),
-        connect_timeout: settings.timeout,
-        request_timeout: settings.timeout,
         expect: Expectations::default(),
         kind: RequestKind::default(),
         scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
+        timeouts: Timeouts { connect_timeout: settings.timeout, request_timeout: settings.timeout },
     };
     let phase = Phase {
         name: "wrk".into(),
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!((run.plan.threads, run.plan.connections, run.plan.depth), (4, 100, 1));
         assert_eq!(run.phase.until.time, Some(Duration::from_secs(10)));
         assert_eq!(run.plan.requests[0].target, "/echo?size=64");
-        assert_eq!(run.plan.request_timeout, Duration::from_secs(2));
+        assert_eq!(run.plan.timeouts.request_timeout, Duration::from_secs(2));
         assert!(matches!(run.plan.tls.trust, TlsTrust::Anybody));
     }
 

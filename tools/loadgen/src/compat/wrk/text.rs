@@ -26,7 +26,7 @@ impl Text {
     }
 
     pub(crate) fn end(&self, out: &mut dyn io::Write, phase: &PhaseReport) -> io::Result<()> {
-        let latency = &phase.latency;
+        let latency = &phase.times.latency;
         writeln!(out, "  Thread Stats{:>6}{:>11}{:>8}{:>12}", "Avg", "Stdev", "Max", "+/- Stdev")?;
         row(
             out,
@@ -38,8 +38,12 @@ impl Text {
             ],
             within_deviation(latency),
         )?;
-        let per_thread: Vec<f64> =
-            phase.series.iter().map(|sample| sample.rate / self.threads.max(1) as f64).collect();
+        let per_thread: Vec<f64> = phase
+            .course
+            .series
+            .iter()
+            .map(|sample| sample.rate / self.threads.max(1) as f64)
+            .collect();
         let (mean, deviation, greatest, within) = spread(&per_thread);
         row(
             out,
@@ -169,22 +173,23 @@ mod tests {
     #[test]
     fn the_figures_stand_where_wrk_puts_them() {
         let text = printed(|phase, _| {
-            phase.latency.mean_ns = 196_020.0;
-            phase.latency.deviation_ns = 526_440.0;
-            phase.latency.max_ns = 5_090_000;
-            phase.latency.percentiles_ns = BTreeMap::from([
+            phase.times.latency.mean_ns = 196_020.0;
+            phase.times.latency.deviation_ns = 526_440.0;
+            phase.times.latency.max_ns = 5_090_000;
+            phase.times.latency.percentiles_ns = BTreeMap::from([
                 ("p50".into(), 66_000),
                 ("p75".into(), 75_000),
                 ("p90".into(), 298_000),
                 ("p99".into(), 2_940_000),
             ]);
-            phase.latency.histogram = latencies(&[100_000; 9_269]).histogram.map(|mut all| {
-                all.record_n(5_000_000, 731).unwrap();
-                all
-            });
+            phase.times.latency.histogram =
+                latencies(&[100_000; 9_269]).histogram.map(|mut all| {
+                    all.record_n(5_000_000, 731).unwrap();
+                    all
+                });
             // 112.99k and 52.71k per thread.
-            phase.series[0].rate = 225_980.0;
-            phase.series[1].rate = 105_420.0;
+            phase.course.series[0].rate = 225_980.0;
+            phase.course.series[1].rate = 105_420.0;
             phase.elapsed_ns = 2_000_900_000;
             phase.counts.completed = 329_256;
             phase.traffic.wire_received_bytes = 50_048_533;
@@ -249,8 +254,8 @@ Transfer/sec:     23.85MB
     #[test]
     fn a_run_without_answers_prints_zeros() {
         let text = printed(|phase, _| {
-            phase.latency = Latencies::default();
-            phase.series.clear();
+            phase.times.latency = Latencies::default();
+            phase.course.series.clear();
             phase.elapsed_ns = 0;
             phase.counts.completed = 0;
         });

@@ -45,14 +45,14 @@ pub(super) fn prepare(
             server.target.path
         )));
     }
-    if arguments.data_size.is_some() {
+    if arguments.bodies.data_size.is_some() {
         return Err(wrong(&"messages are JSON: use --data, --data-file or --data-lines"));
     }
     let (service, method) = name
         .trim_start_matches('/')
         .rsplit_once('/')
         .ok_or_else(|| wrong(&"must be SERVICE/METHOD, such as package.Service/Method"))?;
-    let pool = if arguments.proto.is_empty() {
+    let pool = if arguments.messages.proto.is_empty() {
         reflection::ask(service, server).map_err(|why| {
             wrong(&format!("the server's reflection was no help: {why} (use --proto FILE)"))
         })?
@@ -60,11 +60,11 @@ pub(super) fn prepare(
         compile(arguments)?
     };
     let method = find(&pool, service, method).map_err(|why| wrong(&why))?;
-    let times = arguments.repeat_messages.unwrap_or(1);
+    let times = arguments.messages.repeat_messages.unwrap_or(1);
     if times > 1 && !method.is_client_streaming() {
         return Err(wrong(&"--repeat-messages needs a method whose client streams"));
     }
-    let fields = fields(arguments.deadline);
+    let fields = fields(arguments.messages.deadline);
     for request in requests {
         request.method = Method::POST;
         request.target = format!("/{service}/{}", method.name());
@@ -78,9 +78,9 @@ pub(super) fn prepare(
 
 /// Reads files of definitions, and what they import.
 fn compile(arguments: &RequestArguments) -> Result<DescriptorPool, String> {
-    let mut includes = arguments.proto_path.clone();
+    let mut includes = arguments.messages.proto_path.clone();
     if includes.is_empty() {
-        let parents = arguments.proto.iter().filter_map(|file| file.parent());
+        let parents = arguments.messages.proto.iter().filter_map(|file| file.parent());
         includes.extend(parents.map(|parent| {
             let is_here = parent.as_os_str().is_empty();
             if is_here { ".".into() } else { parent.to_path_buf() }
@@ -89,7 +89,7 @@ fn compile(arguments: &RequestArguments) -> Result<DescriptorPool, String> {
     let wrong = |why: &protox::Error| format!("--proto: {}", why.to_string().replace('\n', " "));
     let mut compiler = protox::Compiler::new(includes).map_err(|error| wrong(&error))?;
     compiler.include_imports(true);
-    for file in &arguments.proto {
+    for file in &arguments.messages.proto {
         compiler.open_file(file).map_err(|error| wrong(&error))?;
     }
     Ok(compiler.descriptor_pool())

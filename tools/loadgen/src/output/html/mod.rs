@@ -86,9 +86,9 @@ fn tiles(report: &Report) -> String {
             format!("{}{} req/s", if lower { "≥ " } else { "" }, rate(succeeded_rate(phase)));
         tiles.push(("Highest rate", said, phase.phase.name.clone()));
     }
-    if let Some(phase) = report.phases.last().filter(|phase| phase.latency.count > 0) {
+    if let Some(phase) = report.phases.last().filter(|phase| phase.times.latency.count > 0) {
         for name in ["p50", "p99"] {
-            if let Some(ns) = phase.latency.percentiles_ns.get(name) {
+            if let Some(ns) = phase.times.latency.percentiles_ns.get(name) {
                 let title = if name == "p50" { "Latency p50" } else { "Latency p99" };
                 let of = format!("{}, {}", phase.phase.name, model(&phase.phase.load));
                 tiles.push((title, duration(*ns), of));
@@ -114,10 +114,13 @@ fn tiles(report: &Report) -> String {
 /// A row of the table of phases.
 fn row(report: &PhaseReport) -> String {
     let latency = |name: &str| {
-        report.latency.percentiles_ns.get(name).map_or_else(String::new, |ns| duration(*ns))
+        report.times.latency.percentiles_ns.get(name).map_or_else(String::new, |ns| duration(*ns))
     };
-    let max =
-        if report.latency.count > 0 { duration(report.latency.max_ns) } else { String::new() };
+    let max = if report.times.latency.count > 0 {
+        duration(report.times.latency.max_ns)
+    } else {
+        String::new()
+    };
     let cells = [
         report.phase.name.clone(),
         model(&report.phase.load).to_owned(),
@@ -144,7 +147,7 @@ fn data(report: &Report) -> Value {
             json!({
                 "name": phase.phase.name,
                 "model": model(&phase.phase.load),
-                "spectrum": spectrum(&phase.latency),
+                "spectrum": spectrum(&phase.times.latency),
                 "series": series(phase),
             })
         })
@@ -158,7 +161,7 @@ fn more(report: &Report) -> Vec<Value> {
         let phases = report.phases.iter();
         phases.filter_map(|phase| Some((phase.phase.name.clone(), latencies(phase)?))).collect()
     };
-    let steps = report.phases.last().map_or(&[][..], |phase| &phase.requests);
+    let steps = report.phases.last().map_or(&[][..], |phase| &phase.kinds.requests);
     let mut steps: Vec<&RequestReport> = steps.iter().collect();
     steps.sort_by_key(|step| Reverse(step.latency.percentiles_ns.get("p99").copied()));
     let steps = steps.iter().take(MOST_STEPS).map(|step| {
@@ -169,22 +172,22 @@ fn more(report: &Report) -> Vec<Value> {
         (
             "Time to the first event",
             "From the beginning of a request to the first event, or message, of its response.",
-            of(|phase| Some(&phase.events.as_ref()?.first)),
+            of(|phase| Some(&phase.kinds.events.as_ref()?.first)),
         ),
         (
             "Gap between events",
             "Time between two events, or messages, of a response.",
-            of(|phase| Some(&phase.events.as_ref()?.gap)),
+            of(|phase| Some(&phase.kinds.events.as_ref()?.gap)),
         ),
         (
             "WebSocket upgrade",
             "From the end of the connection's handshake to the server's acceptance.",
-            of(|phase| Some(&phase.websocket.as_ref()?.upgrade)),
+            of(|phase| Some(&phase.kinds.websocket.as_ref()?.upgrade)),
         ),
         (
             "Users",
             "From the first step to the last, of users who did all.",
-            of(|phase| Some(&phase.users.as_ref()?.duration)),
+            of(|phase| Some(&phase.kinds.users.as_ref()?.duration)),
         ),
         ("By request", "The slowest of the last phase, by their 99th percentile.", steps.collect()),
     ];
@@ -224,8 +227,9 @@ fn spectrum(all: &Latencies) -> Vec<(f64, u64)> {
 
 /// Rows of time in seconds, rate, p50 and p99 in nanoseconds, failures, and cores of both sides.
 fn series(report: &PhaseReport) -> Vec<Value> {
-    let every = report.series.len().div_ceil(MOST_SAMPLES).max(1);
+    let every = report.course.series.len().div_ceil(MOST_SAMPLES).max(1);
     report
+        .course
         .series
         .iter()
         .step_by(every)

@@ -55,8 +55,8 @@ fn what_only_some_loads_have_gets_charts_of_its_own() {
     assert_eq!(data_of(&page(&report(vec![quiet(Load::Closed)])))["more"], json!([]));
     let mut phase = quiet(OPEN_1000);
     let (first, gap) = (flat(5, 2_000_000), Latencies::default());
-    phase.events = Some(EventsReport { first, gap, ..EventsReport::default() });
-    phase.requests = ["slow", "fast"]
+    phase.kinds.events = Some(EventsReport { first, gap, ..EventsReport::default() });
+    phase.kinds.requests = ["slow", "fast"]
         .iter()
         .zip([9_000_000, 1_000_000])
         .map(|(name, ns)| RequestReport {
@@ -91,6 +91,6 @@ fn a_spectrum_rises_and_ends_at_the_greatest() {
 #[test]
 fn a_long_series_is_thinned() {
     let mut phase = quiet(Load::Closed);
-    phase.series = vec![phase.series[0]; 5_000];
+    phase.course.series = vec![phase.course.series[0]; 5_000];
     assert_eq!(series(&phase).len(), 1_000);
 }

@@ -44,7 +44,7 @@ pub(super) fn write_shares(text: &mut String, report: &PhaseReport) -> std::fmt:
     let at = |latencies: &Latencies, name: &str| {
         duration(latencies.percentiles_ns.get(name).copied().unwrap_or(0))
     };
-    for part in &report.parts {
+    for part in &report.course.parts {
         let seconds = part.elapsed_ns.max(1) as f64 / 1e9;
         let content = format!(
             "{} responses/s, {} failed, p50 {}, p99 {}, clock late by {} (p99), busiest thread {}",

@@ -55,7 +55,7 @@ fn a_search_is_a_table() {
     let mut held = quiet(OPEN_1000);
     held.verdict.bound = Bound::Rate;
     let mut slow = held.clone();
-    slow.latency = flat(1000, 9_000_000);
+    slow.times.latency = flat(1000, 9_000_000);
     let mut report = report(vec![quiet(Load::Closed), held, slow]);
     report.knee =
         Some(KneeReport { limit_ns: 5_000_000, rate: Some(800.0), broken_at: Some(900.0) });
@@ -73,7 +73,7 @@ fn a_search_is_a_table() {
 #[test]
 fn every_latency_names_its_model() {
     let mut open = quiet(OPEN_1000);
-    open.lag = flat(5, 2_000_000);
+    open.times.lag = flat(5, 2_000_000);
     let text = summary(&report(vec![quiet(Load::Closed), open]), &[]);
     let labelled = |name: &str, label: &str| {
         text.lines().any(|line| line.trim_start().starts_with(name) && line.contains(label))
@@ -101,7 +101,7 @@ fn several_requests_have_a_line_each() {
     };
     let long =
         RequestReport { target: format!("/{}", "\u{e9}".repeat(90)), failed: 3, ..request.clone() };
-    phase.requests = vec![request, long];
+    phase.kinds.requests = vec![request, long];
     let text = summary(&report(vec![phase]), &[]);
     assert!(text.contains("  by request  GET /a: 1,000, p50 2.00 ms, p99 2.00 ms\n"), "{text}");
     let cut = format!("              GET /{}\u{2026}: 1,000, 3 failed, p50", "\u{e9}".repeat(35));
@@ -111,7 +111,7 @@ fn several_requests_have_a_line_each() {
 #[test]
 fn streams_of_events_have_three_lines() {
     let mut open = quiet(OPEN_1000);
-    open.events = Some(EventsReport {
+    open.kinds.events = Some(EventsReport {
         events: 12_000,
         rate: 12_000.0,
         streams: 1000,
@@ -142,9 +142,9 @@ fn websockets_have_messages_and_replies() {
     phase.statuses.clear();
     let (upgrade, closes) = (flat(10, 2_000_000), BTreeMap::from([(1001, 2), (1011, 1)]));
     let websocket = WebSocketReport { upgrade, compressed: 10, pushed: 3, closes, one_way: false };
-    phase.websocket = Some(websocket.clone());
+    phase.kinds.websocket = Some(websocket.clone());
     let mut sent = phase.clone();
-    sent.websocket = Some(WebSocketReport { one_way: true, ..websocket });
+    sent.kinds.websocket = Some(WebSocketReport { one_way: true, ..websocket });
     let text = summary(&report(vec![phase, sent]), &[]);
     for line in [
         "At 1,000 messages/s: p50 1.00 ms",
@@ -163,8 +163,8 @@ fn websockets_have_messages_and_replies() {
 #[test]
 fn quic_says_what_was_lost_and_how_far_the_server_is() {
     let mut phase = quiet(Load::Closed);
-    phase.connect = flat(0, 0);
-    phase.handshake = flat(10, 2_000_000);
+    phase.times.connect = flat(0, 0);
+    phase.times.handshake = flat(10, 2_000_000);
     let rtt = flat(10, 300_000);
     let (packets_sent, packets_lost) = (12_345, 2);
     phase.quic = Some(QuicReport { packets_sent, packets_lost, rtt, ..QuicReport::default() });

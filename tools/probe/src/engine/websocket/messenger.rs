@@ -123,7 +123,7 @@ impl Messenger<'_> {
 
     /// What is counted now, if anything is.
     fn tally(&mut self) -> &mut WebSocketTally {
-        self.asker.state.tally.websocket.get_or_insert_default()
+        self.asker.state.tally.kinds.websocket.get_or_insert_default()
     }
 
     /// Asks the server for the connection.

@@ -41,7 +41,8 @@ impl WebSocketTask {
             handshake: Request::new(&handshake::plan(first, of.deflate), 0),
             offered: handshake::offered(first),
             kinds: plan.requests.iter().map(kind).collect(),
-            patience_ns: u64::try_from(plan.connect_timeout.as_nanos()).unwrap_or(u64::MAX / 2),
+            patience_ns: u64::try_from(plan.timeouts.connect_timeout.as_nanos())
+                .unwrap_or(u64::MAX / 2),
         }
     }
 

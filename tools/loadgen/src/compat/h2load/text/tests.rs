@@ -28,21 +28,21 @@ fn measured() -> PhaseReport {
     phase.traffic.head_wire_bytes = 48_000;
     phase.traffic.head_decoded_bytes = 98_000;
     phase.traffic.payload_received_bytes = 5_000;
-    phase.latency = Latencies {
+    phase.times.latency = Latencies {
         mean_ns: 208_000.0,
         deviation_ns: 77_000.0,
         min_ns: 13_000,
         max_ns: 355_000,
         ..latencies(&[vec![200_000; 758], vec![13_000; 242]].concat())
     };
-    phase.connect = Latencies {
+    phase.times.connect = Latencies {
         mean_ns: 147_900.0,
         deviation_ns: 83_000.0,
         min_ns: 56_000,
         max_ns: 1_338_000,
         ..latencies(&[100_000, 100_000, 100_000, 100_000, 900_000])
     };
-    phase.first_byte = flat(10, 557_000);
+    phase.times.first_byte = flat(10, 557_000);
     phase.connection_rates = Some(Spread {
         min: 15_069.02,
         max: 18_408.95,
@@ -65,8 +65,12 @@ fn ended(text: &mut Text, phase: PhaseReport) -> String {
 #[test]
 fn a_counted_run_prints_what_h2load_prints() {
     let mut phase = measured();
-    phase.first_byte =
-        Latencies { mean_ns: 557_050.0, min_ns: 472_000, max_ns: 735_000, ..phase.first_byte };
+    phase.times.first_byte = Latencies {
+        mean_ns: 557_050.0,
+        min_ns: 472_000,
+        max_ns: 735_000,
+        ..phase.times.first_byte
+    };
     let mut said = text(1000, 10, 1, None);
     let printed = ended(&mut said, phase);
     let expected = "\
