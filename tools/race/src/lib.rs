@@ -18,6 +18,7 @@ pub mod statistics;
 mod builder;
 mod columns;
 mod entrant;
+mod figures;
 mod idle;
 mod interrupt;
 mod preflight;

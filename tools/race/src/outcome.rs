@@ -6,9 +6,9 @@ use bolide_probe::report::Bound;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Kind};
+use crate::figures::count;
 use crate::generator::Figures;
 use crate::statistics::{Comparison, Interval, LogRatios, Rule, Tested, median, spread};
-use crate::table::count;
 
 /// A run is disturbed in which others used so many more cores of the machine than in the median run of the same server.
 pub(crate) const DISTURBED_CORES: f64 = 0.10;

@@ -9,13 +9,13 @@ use fastrand::Rng;
 
 use crate::catalogue::{Cell, Cores, Kind};
 use crate::entrant::{Ground, Present, Running};
+use crate::figures::count;
 use crate::generator::{Figures, Generator, Job, accounted};
 use crate::idle;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate, OpenLoop};
 use crate::process::{distance_ns, peak_memory_bytes};
 use crate::requests::Exchange;
 use crate::rounds::{Pace, Settings, order};
-use crate::table::count;
 use crate::verify::{Flaw, Subject};
 use crate::workplace::Workplace;
 

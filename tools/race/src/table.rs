@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use bolide_probe::report::Bound;
 
 use crate::catalogue::{Kind, Route};
+use crate::figures::count;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::requests::{LARGE_FILE_BYTES, Requests, contents};
 use crate::statistics::{Comparison, Interval, Verdict, median};
@@ -336,19 +337,6 @@ fn dash() -> String {
 pub(crate) fn cost(us: f64) -> String {
     let places = if us < 10.0 { 2 } else { usize::from(us < 100.0) };
     format!("{us:.places$}")
-}
-
-/// `254,321`.
-pub(crate) fn count(value: f64) -> String {
-    let digits = format!("{:.0}", value.max(0.0));
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `391 µs`, `1.52 ms`, `2.1 s`.

@@ -1,6 +1,4 @@
-//! `[acme]`, and `acme` of a listener: certificates that a CA issues while the server runs.
-
-use std::net::IpAddr;
+//! `[acme]`: certificates that a CA issues while the server runs.
 
 use bolide::client::Trust;
 use bolide_acme::{AcmeLimits, Challenge, Settings};
@@ -15,10 +13,6 @@ const NAMED: [(&str, &str); 2] = [
     ("letsencrypt", "https://acme-v02.api.letsencrypt.org/directory"),
     ("letsencrypt-staging", "https://acme-staging-v02.api.letsencrypt.org/directory"),
 ];
-
-/// The longest name, and the longest part of one (RFC 1035 §2.3.4), in bytes.
-const NAME_BYTES_MAX: usize = 253;
-const LABEL_BYTES_MAX: usize = 63;
 
 /// Reads `[acme]`; its names are those of the listeners.
 pub(super) fn read(root: &mut Section<'_>) -> Result<Option<(Settings, Place)>, String> {
@@ -98,38 +92,6 @@ fn trust(path: &std::path::Path) -> Result<Trust, String> {
     let pem = std::fs::read(path).map_err(|error| failed(format!("can't be read: {error}")))?;
     bolide::tls::Identity::check_chain(&pem).map_err(|error| failed(error.to_string()))?;
     Ok(Trust::Pem(pem))
-}
-
-/// Reads `acme` of a listener: names, in lower case.
-pub(super) fn names(section: &mut Section<'_>) -> Result<Vec<String>, String> {
-    let mut names: Vec<String> = Vec::new();
-    for (given, at) in section.texts("acme")? {
-        let name = given.to_ascii_lowercase();
-        let wrong = |what: &str| at.mistake(format!("`acme` has `{}`{what}", given.escape_debug()));
-        if name.contains('*') {
-            return Err(wrong(
-                ": a wildcard is only validated by DNS records, which is not supported: list the names",
-            ));
-        }
-        let bare = name.trim_matches(['[', ']']);
-        if bare.parse::<IpAddr>().is_ok() {
-            return Err(wrong(", an address: give the names of hosts"));
-        }
-        let is_label = |label: &str| {
-            (1..=LABEL_BYTES_MAX).contains(&label.len())
-                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        };
-        if name.len() > NAME_BYTES_MAX || !name.split('.').all(is_label) {
-            return Err(wrong(": give the name of a host, such as www.example.org"));
-        }
-        if names.contains(&name) {
-            return Err(wrong(" twice"));
-        }
-        names.push(name);
-    }
-    Ok(names)
 }
 
 /// Whether the names of listeners and the CA fit together.

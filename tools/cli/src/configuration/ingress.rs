@@ -1,4 +1,4 @@
-//! `trusted`, `forwarded` and `request-id`, and `proxy-protocol` of a listener: what is taken from the proxies in front.
+//! `trusted`, `forwarded` and `request-id`: what is taken from the proxies in front.
 
 use bolide::server::{ForwardedFields, Ingress, Network, Networks, ProxyProtocol, RequestId};
 
@@ -34,16 +34,6 @@ pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Result<Networks,
         );
     }
     Ok(networks.into_iter().collect())
-}
-
-/// Reads `proxy-protocol` of a listener.
-pub(super) fn proxy_protocol(section: &mut Section<'_>) -> Result<ProxyProtocol, String> {
-    let choices = [
-        ("off", ProxyProtocol::Off),
-        ("optional", ProxyProtocol::Optional),
-        ("required", ProxyProtocol::Required),
-    ];
-    Ok(choice(section, "proxy-protocol", &choices)?.unwrap_or_default())
 }
 
 /// Whether someone can send the PROXY headers that listeners take.

@@ -1,14 +1,19 @@
 //! `[[listen]]`: where connections are accepted, and with which certificates.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use bolide::server::ProxyProtocol;
 use bolide::tls::HandshakeRules;
 use bolide_probe::nearest::nearest;
 
+use super::choice::choice;
 use super::document::{Place, Section};
 use super::handshake;
+
+/// The longest name, and the longest part of one (RFC 1035 §2.3.4), in bytes.
+const NAME_BYTES_MAX: usize = 253;
+const LABEL_BYTES_MAX: usize = 63;
 
 /// One listener.
 #[derive(Debug, Clone)]
@@ -115,7 +120,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
         Ok(texts.into_iter().map(|(text, _)| section.path(&text)).collect())
     };
     let (certs, keys) = (files("cert")?, files("key")?);
-    let acme = super::acme::names(&mut section)?;
+    let acme = names(&mut section)?;
     let client_ca = section.placed::<String>("client-ca")?;
     let client_certificate = section.placed::<String>("client-certificate")?;
     let required = match &client_certificate {
@@ -142,11 +147,53 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
     let pairs = TlsFiles::pair(certs, keys).map_err(|what| place.mistake(what))?;
     let client_ca = client_ca.map(|(path, _)| section.path(&path));
     let rules = handshake::rules(&mut section, is_tls, client_ca.is_some())?;
-    let proxy_protocol = super::ingress::proxy_protocol(&mut section)?;
+    let proxy_protocol = proxy_protocol(&mut section)?;
     section.finish()?;
     let tls =
         is_tls.then_some(TlsFiles { pairs, acme, client_ca, client_required: required, rules });
     Ok(Listen { address, tls, proxy_protocol, place: Some(place) })
+}
+
+/// Reads `proxy-protocol` of a listener.
+fn proxy_protocol(section: &mut Section<'_>) -> Result<ProxyProtocol, String> {
+    let choices = [
+        ("off", ProxyProtocol::Off),
+        ("optional", ProxyProtocol::Optional),
+        ("required", ProxyProtocol::Required),
+    ];
+    Ok(choice(section, "proxy-protocol", &choices)?.unwrap_or_default())
+}
+
+/// Reads `acme` of a listener: names, in lower case.
+fn names(section: &mut Section<'_>) -> Result<Vec<String>, String> {
+    let mut names: Vec<String> = Vec::new();
+    for (given, at) in section.texts("acme")? {
+        let name = given.to_ascii_lowercase();
+        let wrong = |what: &str| at.mistake(format!("`acme` has `{}`{what}", given.escape_debug()));
+        if name.contains('*') {
+            return Err(wrong(
+                ": a wildcard is only validated by DNS records, which is not supported: list the names",
+            ));
+        }
+        let bare = name.trim_matches(['[', ']']);
+        if bare.parse::<IpAddr>().is_ok() {
+            return Err(wrong(", an address: give the names of hosts"));
+        }
+        let is_label = |label: &str| {
+            (1..=LABEL_BYTES_MAX).contains(&label.len())
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        if name.len() > NAME_BYTES_MAX || !name.split('.').all(is_label) {
+            return Err(wrong(": give the name of a host, such as www.example.org"));
+        }
+        if names.contains(&name) {
+            return Err(wrong(" twice"));
+        }
+        names.push(name);
+    }
+    Ok(names)
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::protocol::Hello;
-
 /// A number that nobody could have known before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Nonce(String);
@@ -58,12 +56,12 @@ impl Secret {
     }
 
     /// Covers all that was said, so that nothing of it can be changed on the way.
-    fn said(prover: Prover, hello: &Hello, challenge: &Nonce) -> Vec<u8> {
+    fn said(prover: Prover, hello: &impl Serialize, challenge: &Nonce) -> Vec<u8> {
         serde_json::to_vec(&("bolide load", prover, hello, challenge))
             .expect("texts and numbers are JSON")
     }
 
-    pub(super) fn prove(&self, prover: Prover, hello: &Hello, challenge: &Nonce) -> Proof {
+    pub(super) fn prove(&self, prover: Prover, hello: &impl Serialize, challenge: &Nonce) -> Proof {
         let tag = hmac::sign(&self.key, &Self::said(prover, hello, challenge));
         Proof(STANDARD.encode(tag))
     }
@@ -72,7 +70,7 @@ impl Secret {
         &self,
         proof: &Proof,
         prover: Prover,
-        hello: &Hello,
+        hello: &impl Serialize,
         challenge: &Nonce,
     ) -> bool {
         STANDARD.decode(&proof.0).is_ok_and(|tag| {
@@ -84,6 +82,7 @@ impl Secret {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::protocol::Hello;
 
     #[test]
     fn only_the_same_secret_role_and_meeting_verify() {

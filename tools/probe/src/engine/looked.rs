@@ -67,11 +67,11 @@ mod tests {
     use bolide_eventloop::{Outbound, Service, Token};
 
     use super::*;
+    use crate::engine::recipe::Recipe;
     use crate::engine::service::{LoadService, LoadSession};
     use crate::engine::share::Share;
     use crate::engine::task::{limits, task};
     use crate::engine::testing::plan_for;
-    use crate::engine::thread::Recipe;
 
     /// A connection on which so many segments were sent again.
     #[derive(Debug)]

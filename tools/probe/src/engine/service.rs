@@ -16,9 +16,9 @@ use bolide_eventloop::{
 use super::asker::{Asker, Conn};
 use super::looked::Looked;
 use super::messages::{Command, Facts, Look, News, ThreadNews};
+use super::recipe::Recipe;
 use super::share::stream;
 use super::tally::Tally;
-use super::thread::Recipe;
 use super::thread_state::{Interval, ThreadState};
 use super::websocket::{Messenger, Socket, WebSocketTally};
 use crate::report::Failure;

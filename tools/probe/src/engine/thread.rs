@@ -2,38 +2,17 @@
 
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bolide_connection::Limits;
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker, pin_to_core};
 
 use super::messages::{Command, News, ThreadNews};
+use super::recipe::Recipe;
 use super::service::{LoadService, LoopHandle};
-use super::share::Share;
-use super::thread_state::Task;
 
 /// How long a thread without work waits before it looks for commands.
 const COMMAND_WAIT: Duration = Duration::from_millis(5);
-
-/// What a thread is made of.
-#[derive(Debug)]
-pub(super) struct Recipe {
-    pub(super) number: usize,
-    /// How many threads there are.
-    pub(super) threads: usize,
-    /// Which part of the load the threads have together.
-    pub(super) share: Share,
-    pub(super) task: Arc<Task>,
-    pub(super) seats: usize,
-    pub(super) limits: Limits,
-    pub(super) seed: u64,
-    pub(super) core: Option<usize>,
-    pub(super) news: Sender<ThreadNews>,
-    pub(super) commands: Receiver<Command>,
-}
 
 impl Recipe {
     /// Starts the thread.
