@@ -37,9 +37,8 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     tools::every(&mut report, &root);
     let lint = [&["clippy", "--workspace", "--all-targets"], &WHOLE[..], &["--", "-D", "warnings"]];
     report.step("clippy", in_root(&root, &lint.concat()));
-    let without_tls =
-        ["test", "--package", "bolide", "--doc", "--no-default-features", "--features"];
-    let others = ["client,files,proxy"];
+    let without_tls = ["clippy", "--package", "bolide", "--no-default-features", "--features"];
+    let others = ["client,files,proxy", "--", "-D", "warnings"];
     report.step("without TLS", in_root(&root, &[&without_tls[..], &others].concat()));
     report.step("tests: build", of_tests(&root, &["--no-run"]));
     fuzz::build(&mut report, &root);

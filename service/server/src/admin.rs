@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
 
-use crate::metrics::{Exposition, Metrics, ServerState};
 use crate::{PROFILE_ONE_IN, Profile, Request, Response, Router};
+use bolide_observability::{Exposition, Metrics, ServerState};
 
 /// Adds what others count to a scrape, such as a proxy's upstreams.
 #[derive(Clone)]

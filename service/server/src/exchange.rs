@@ -23,13 +23,13 @@ use crate::limits::ENCODED_PIECE_BYTES;
 use crate::local_waker::{Calls, LocalWaker};
 use crate::outward::Outward;
 use crate::patience::Patience;
-use crate::profile::{ENCODE, HANDLER};
 use crate::quic::Advertised;
 use crate::responder::Address;
 use crate::response::{Body, Fields, Pull, ResponseKind, Trailed};
 use crate::session::timing;
 use crate::work::take_event;
 use crate::{Exchange, Handler, Response, Waker};
+use bolide_observability::{ENCODE, HANDLER};
 
 mod cancel;
 mod encode;
@@ -40,8 +40,6 @@ mod state;
 
 pub(crate) use encoded::Encoded;
 pub(crate) use state::{Kind, Phase, Record, State};
-
-pub use notes::UpstreamTimes;
 
 /// The largest piece that a body stream is asked for at once, in bytes.
 const PULL_BYTES_MAX: usize = 256 * 1024;

@@ -6,7 +6,7 @@ use bolide_eventloop::SharedFile;
 use bolide_semantics::End;
 
 use crate::exchange::Io;
-use crate::profile::HANDLER;
+use bolide_observability::HANDLER;
 
 /// The smallest piece of a file that a body is asked for, in bytes: what is sent so takes no memory, and costs some
 /// system calls more than bytes do.

@@ -4,7 +4,6 @@
 //! between workers but what a handler shares itself. A [`Handler`] answers at once, takes the
 //! [`Exchange`] over to stream, or keeps a [`Responder`] to answer later.
 
-mod access_log;
 mod admin;
 mod announced;
 mod clients;
@@ -25,14 +24,11 @@ mod json;
 mod kept;
 pub mod limits;
 mod local_waker;
-mod metrics;
 mod networks;
 mod observe;
 mod outward;
 mod patience;
-mod placeholders;
 mod policy;
-mod profile;
 mod proxy_header;
 mod quic;
 mod refusal;
@@ -48,10 +44,6 @@ mod watchdog;
 pub mod websocket;
 mod work;
 
-pub use access_log::{
-    AccessLog, AccessLogStats, JSON_FIELDS, LOG_PLACEHOLDERS, LogFormat, LogTarget, LogTemplate,
-    trace_id,
-};
 pub use admin::{MetricSource, admin_routes};
 pub use bolide_buffers::{
     Chunk, DatagramSink, Flush, PieceQueue, SendQueue, WaitingPieces, detach,
@@ -67,6 +59,13 @@ pub use bolide_eventloop::{
     Limits as LoopLimits, LoopWork, Offload, OffloadLimits, SharedFile, Stats, TcpInfo, Token,
     Turn, limits as loop_limits,
 };
+pub use bolide_observability::{
+    AccessLog, AccessLogStats, ConnectionCount, DURATION_BOUNDS_NS, EndCounts, Exposition,
+    HistogramSnapshot, Http2Snapshot, JSON_FIELDS, LOG_PLACEHOLDERS, LogFormat, LogLimits,
+    LogTarget, LogTemplate, METRICS, Metric, Metrics, PROFILE_ONE_IN, Profile, ProfileSnapshot,
+    Protocol, RouteSnapshot, STAGE_BOUNDS_NS, ServerState, Snapshot, Stage, StageSnapshot,
+    Standing, TextPart, TlsSnapshot, UpstreamTimes, text_parts, trace_id,
+};
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
 pub use clients::OpenCounts;
@@ -74,7 +73,7 @@ pub use coding::{BodyEncoder, Codec, Coding};
 pub use collect::collect;
 pub use error::Error;
 pub use events::{EventError, EventSender, ServerEvent};
-pub use exchange::{Io, UpstreamTimes};
+pub use exchange::Io;
 pub use file_piece::FilePiece;
 pub use handler::{Alternatives, BodyLimit, Exchange, Handler, Reply, body_limit, with_state};
 pub use handover::{EarlierProcess, ListenerSockets, Pulse};
@@ -83,20 +82,11 @@ pub use ingress::{ForwardedFields, Ingress, ProxyProtocol, RequestId};
 #[cfg(feature = "json")]
 pub use json::{Json, JsonError, read_json};
 pub use kept::KeptRequest;
-pub use limits::{Limits, LogLimits, PeerLimits, WHOLE_BODY_BYTES};
+pub use limits::{Limits, PeerLimits, WHOLE_BODY_BYTES};
 pub use local_waker::LocalWaker;
-pub use metrics::{
-    ConnectionCount, DURATION_BOUNDS_NS, EndCounts, Exposition, HistogramSnapshot, Http2Snapshot,
-    METRICS, Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing,
-    TlsSnapshot,
-};
 pub use networks::{Network, NetworkError, Networks};
 pub use outward::{Dialled, Outbound, Outward, OutwardQuic};
-pub use placeholders::{TextPart, text_parts};
 pub use policy::{Pace, Policy, ResponseFields};
-pub use profile::{
-    PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
-};
 pub use proxy_header::{ProxyHeader, ProxyHeaderError, ProxyVersion};
 pub use request::{Request, RequestBody, UserOf, query_pairs};
 pub use responder::{Message, MovableWaker, Responder, Waker};

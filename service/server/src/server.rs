@@ -393,7 +393,7 @@ impl Server {
         let plan = http3.plan(&addresses, self.workers, lineage.clone(), self.congestion);
         let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {
-                log.add_worker(mailbox);
+                log.add_worker(move |done| Change::AccessLog.send(&mailbox, done));
             }
             let (endpoints, advertised) = plan.of_worker(worker, &tls, wall_clock);
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());

@@ -23,13 +23,13 @@ use crate::ingress::Gate;
 use crate::limits::PASS_EVENTS_COUNT;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
-use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
 use crate::quic::{Advertised, Endpoints};
 use crate::responder::{Address, Change, MessageKind, Reload};
 use crate::session::Session;
 use crate::tuning::WindowMemory;
 use crate::work::Work;
 use crate::{Ingress, Limits, Message, Profile, ProxyProtocol, Router};
+use bolide_observability::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
 
 mod announced;
 mod counted;

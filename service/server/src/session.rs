@@ -13,7 +13,6 @@ use crate::handler::call;
 use crate::local_waker::Calls;
 use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
-use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use crate::refusal::refuse;
 use crate::request::Request;
 use crate::responder::{Address, MessageKind};
@@ -21,6 +20,7 @@ use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
 use crate::work::{Work, take_event};
 use crate::{Exchange, Message, Reply, Response};
+use bolide_observability::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use offer::Offer;
 use timing::Timing;
 

@@ -35,12 +35,17 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("bolide-eventloop", &["bolide-buffers", "bolide-limits"]),
     (
+        "bolide-observability",
+        &["bolide-connection", "bolide-eventloop", "bolide-limits", "bolide-semantics"],
+    ),
+    (
         "bolide-server",
         &[
             "bolide-buffers",
             "bolide-connection",
             "bolide-eventloop",
             "bolide-limits",
+            "bolide-observability",
             "bolide-semantics",
             "bolide-websocket",
         ],

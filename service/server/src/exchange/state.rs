@@ -7,11 +7,11 @@ use http::{Method, StatusCode};
 
 use super::Encoded;
 use super::paced::Paced;
-use crate::access_log::Entry;
 use crate::policy::PolicySlot;
 use crate::response::BodyStream;
 use crate::router::RouteId;
 use crate::session::SlowedBody;
+use bolide_observability::Entry;
 
 /// What is known of an exchange while it is open.
 #[derive(Debug)]

@@ -15,17 +15,17 @@ use bolide_eventloop::{Agenda, CloseCause, Measured, Stats};
 use bolide_semantics::{AbortReason, CloseReason, Head};
 use http::Version;
 
-use crate::access_log::{
-    AccessLog, Asked, Ended, Entry, LinePrefix, LogBuffer, Outcome, RoutePiece, Sample, Stages, cut,
-};
 use crate::ends::Ends;
 use crate::exchange::{Record, State};
 use crate::forwarded::Client;
 use crate::ingress::{Ingress, REQUEST_ID};
-use crate::metrics::{Metrics, Place, RouteCounts, Shard};
-use crate::profile::Profile;
 use crate::router::{RouteId, Router};
 use crate::watchdog::{Beat, Beats};
+use bolide_observability::Profile;
+use bolide_observability::{
+    AccessLog, Asked, Ended, Entry, LinePrefix, LogBuffer, Outcome, RoutePiece, Sample, Stages, cut,
+};
+use bolide_observability::{Metrics, Place, RouteCounts, Shard};
 use reasons::Class;
 use reports::Reports;
 

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::profiled::{PLANTED_NS, STILL, burn};
 use super::simulated::wall_clock;
 use super::*;
-use crate::profile::{Profile, Stage};
 use crate::{AccessLog, Exchange, Io, LogFormat, LogTarget, Reply, Request, Response};
 use crate::{End, StatusCode};
+use bolide_observability::{Profile, Stage};
 
 /// What the handlers and the client wait for, in milliseconds.
 const BODY_MS: u64 = 30;

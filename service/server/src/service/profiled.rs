@@ -11,8 +11,8 @@ use http::Method;
 
 use super::simulated::{Exchange, Fill, Multiplexed, tls, wall_clock};
 use super::*;
-use crate::profile::{Profile, ProfileSnapshot, Stage};
 use crate::{BodyStream, End, Exchange as Driver, Io, Pull, Reply, Request, Response};
+use bolide_observability::{Profile, ProfileSnapshot, Stage};
 
 /// What is planted, in nanoseconds.
 pub(super) const PLANTED_NS: u64 = 50_000;

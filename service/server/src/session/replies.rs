@@ -6,11 +6,11 @@ use http::StatusCode;
 use super::Session;
 use crate::exchange::{OrElse, State, WaitingBody};
 use crate::handler::call;
-use crate::profile::HANDLER;
 use crate::request::Request;
 use crate::responder::Address;
 use crate::work::Work;
 use crate::{Reply, Response};
+use bolide_observability::HANDLER;
 
 impl Session {
     /// The response comes later, or the exchange goes on with an object.

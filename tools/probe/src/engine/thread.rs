@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker, pin_to_core};
 
-use super::messages::{Command, News, ThreadNews};
+use super::messages::News;
 use super::recipe::Recipe;
 use super::service::{LoadService, LoopHandle};
 

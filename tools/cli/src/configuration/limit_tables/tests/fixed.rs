@@ -211,7 +211,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "tuned with the event loop's bytes of a turn: how long it takes, and what it costs",
     ),
     (
-        "service/server",
+        "service/observability",
         &["LOG_FIELD_BYTES", "LOG_STAMP_BYTES"],
         "who reads the log relies on the longest line",
     ),

@@ -10,23 +10,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_eventloop::{Clocks, Meter, Sampling};
 
-pub(crate) use shard::{ProfileShard, Shares};
+pub use shard::ProfileShard;
+pub(crate) use shard::Shares;
 pub use snapshot::{ProfileSnapshot, STAGE_BOUNDS_NS, StageSnapshot};
 pub use stage::Stage;
-pub(crate) use stage::{ENCODE, HANDLER, LOOP, PARSE, ROUTE, TLS_OPEN, TLS_SEAL};
+pub use stage::{ENCODE, HANDLER, LOOP, PARSE, ROUTE, TLS_OPEN, TLS_SEAL};
 
 /// Which turns are measured when nothing else is said: one in so many.
 pub const PROFILE_ONE_IN: u32 = 64;
 
 /// Tells what stage of a server takes how much CPU time. One value for all of its workers, made before it
-/// starts and given to [`Server::profile`](crate::Server::profile).
+/// starts and given to it.
 ///
 /// One turn of a worker's loop in so many is measured: it reads a clock between its stages, and divides what
 /// they took by the requests that began in the turn. The other turns pay a branch for each connection. How many
 /// are measured may change while the server runs.
 ///
 /// ```
-/// use bolide_server::Profile;
+/// use bolide_observability::Profile;
 ///
 /// let profile = Profile::new(64);
 /// profile.set_one_in(0);
@@ -49,7 +50,8 @@ impl Profile {
         Self::with_clocks(one_in, Clocks::default())
     }
 
-    pub(crate) fn with_clocks(one_in: u32, clocks: Clocks) -> Self {
+    /// The same by these clocks.
+    pub fn with_clocks(one_in: u32, clocks: Clocks) -> Self {
         let sampling = Sampling::new(one_in);
         Self(Arc::new(Registry { sampling, clocks, shards: Mutex::default() }))
     }
@@ -76,7 +78,7 @@ impl Profile {
     }
 
     /// What one more worker measures by, and where it puts it.
-    pub(crate) fn add_worker(&self) -> (Rc<Meter>, Arc<ProfileShard>) {
+    pub fn add_worker(&self) -> (Rc<Meter>, Arc<ProfileShard>) {
         let shard = Arc::<ProfileShard>::default();
         self.shards().push(Arc::clone(&shard));
         (Rc::new(Meter::new(self.0.sampling.clone(), self.0.clocks)), shard)

@@ -11,28 +11,35 @@ use super::snapshot::{RouteSnapshot, Snapshot};
 
 /// One route's counters on one worker.
 #[derive(Debug, Default)]
-pub(crate) struct RouteCounts {
+pub struct RouteCounts {
     /// By the first digit of the status; 0: none was sent.
-    pub(crate) statuses: [Counter; 6],
-    pub(crate) durations: Histogram,
+    pub statuses: [Counter; 6],
+    /// How long responses took, in all.
+    pub durations: Histogram,
 }
 
 /// Counters of HTTP/2, summed over the connections of a worker.
 #[derive(Debug, Default)]
-pub(crate) struct Http2Counts {
-    pub(crate) streams_refused: Counter,
+pub struct Http2Counts {
+    /// Streams that were refused for there were too many.
+    pub streams_refused: Counter,
     /// By error code.
-    pub(crate) resets_received: NameCounts,
-    pub(crate) resets_sent: NameCounts,
-    pub(crate) receive_windows_used_up: Counter,
-    pub(crate) stream_window_ms: Counter,
-    pub(crate) connection_window_ms: Counter,
-    pub(crate) socket_ms: Counter,
+    pub resets_received: NameCounts,
+    /// By error code.
+    pub resets_sent: NameCounts,
+    /// Times a peer used up a receive window.
+    pub receive_windows_used_up: Counter,
+    /// How long streams waited for their window, in milliseconds.
+    pub stream_window_ms: Counter,
+    /// How long connections waited for their window, in milliseconds.
+    pub connection_window_ms: Counter,
+    /// How long connections waited for their socket, in milliseconds.
+    pub socket_ms: Counter,
 }
 
 impl Http2Counts {
     /// Adds what a connection has counted since `before`.
-    pub(crate) fn add(&self, now: &Http2Stats, before: &Http2Stats) {
+    pub fn add(&self, now: &Http2Stats, before: &Http2Stats) {
         let grown = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
         self.streams_refused.add(grown(now.streams_refused, before.streams_refused));
         let (used_up, was) = (now.receive_windows_used_up, before.receive_windows_used_up);
@@ -44,7 +51,7 @@ impl Http2Counts {
     }
 
     /// Adds streams that were reset on a connection.
-    pub(crate) fn add_resets(&self, resets: &Resets) {
+    pub fn add_resets(&self, resets: &Resets) {
         let ways = [(&self.resets_received, resets.received), (&self.resets_sent, resets.sent)];
         for (sums, counts) in ways {
             for (code, count) in RESET_CODES.into_iter().zip(counts).filter(|(_, count)| *count > 0)
@@ -112,20 +119,33 @@ impl LoopCounts {
 /// Everything that one worker counts. It is the only writer, and shares no cache line with another.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Shard {
-    pub(crate) turns: Histogram,
-    pub(crate) long_turns: Counter,
-    pub(crate) places: [Counter; Place::COUNT],
-    pub(crate) in_flight: Counter,
-    pub(crate) handler_panics: Counter,
-    pub(crate) handshakes_full: Counter,
-    pub(crate) handshakes_resumed: Counter,
-    pub(crate) handshakes_failed: NameCounts,
-    pub(crate) closes: NameCounts,
-    pub(crate) limits: NameCounts,
-    pub(crate) abuse: NameCounts,
-    pub(crate) aborts: NameCounts,
-    pub(crate) http2: Http2Counts,
+pub struct Shard {
+    /// How long turns of the loop took.
+    pub turns: Histogram,
+    /// Turns that took too long.
+    pub long_turns: Counter,
+    /// Open connections (a level, not a counter), by [`Place::index`].
+    pub places: [Counter; Place::COUNT],
+    /// Requests that are under way and were not answered at once (a level).
+    pub in_flight: Counter,
+    /// Panics in handlers.
+    pub handler_panics: Counter,
+    /// TLS handshakes without a session.
+    pub handshakes_full: Counter,
+    /// TLS handshakes that resumed a session.
+    pub handshakes_resumed: Counter,
+    /// TLS handshakes that failed, by reason.
+    pub handshakes_failed: NameCounts,
+    /// Connections that ended, by reason.
+    pub closes: NameCounts,
+    /// Limits that were hit, by name.
+    pub limits: NameCounts,
+    /// Budgets that a peer has spent, by attack.
+    pub abuse: NameCounts,
+    /// Exchanges that ended early, by reason.
+    pub aborts: NameCounts,
+    /// HTTP/2.
+    pub http2: Http2Counts,
     event_loop: LoopCounts,
     routes: Mutex<Vec<(Box<str>, Arc<RouteCounts>)>>,
 }
@@ -133,7 +153,7 @@ pub(crate) struct Shard {
 impl Shard {
     /// The counters of these routes, in this order. A name that was asked for before keeps its counters, so
     /// that a router may be replaced.
-    pub(crate) fn routes<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<Arc<RouteCounts>> {
+    pub fn routes<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<Arc<RouteCounts>> {
         let mut known = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         names
             .map(|name| {
@@ -149,11 +169,12 @@ impl Shard {
 
     /// A turn of the event loop is over.
     #[inline]
-    pub(crate) fn turn_ends(&self, stats: &Stats) {
+    pub fn turn_ends(&self, stats: &Stats) {
         self.event_loop.set(stats);
     }
 
-    pub(crate) fn add_to(&self, sum: &mut Snapshot) {
+    /// Adds what it has to a sum.
+    pub fn add_to(&self, sum: &mut Snapshot) {
         self.event_loop.add_to(&mut sum.event_loop);
         self.turns.add_to(&mut sum.turns);
         sum.long_turns += self.long_turns.get();

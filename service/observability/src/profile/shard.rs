@@ -23,7 +23,7 @@ impl Shares {
 
 /// One worker's sampled turns. It is the only writer.
 #[derive(Debug, Default)]
-pub(crate) struct ProfileShard {
+pub struct ProfileShard {
     turns: Counter,
     dropped: Counter,
     requests: Counter,
@@ -40,7 +40,7 @@ struct StageShard {
 
 impl ProfileShard {
     /// A sampled turn has ended.
-    pub(crate) fn add(&self, measured: &Measured) {
+    pub fn add(&self, measured: &Measured) {
         if measured.is_disturbed {
             return self.dropped.add(1);
         }

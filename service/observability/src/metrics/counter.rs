@@ -9,27 +9,30 @@ use std::time::Duration;
 /// Adding is a load and a store, not a locked operation, for there is one writer; whoever reads sees some
 /// value that it had. A worker that is stuck in a handler can still be read, which a message to it could not.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub struct Counter(AtomicU64);
 
 impl Counter {
+    /// Adds to it. Only the worker that owns it does.
     #[inline]
-    pub(crate) fn add(&self, more: u64) {
+    pub fn add(&self, more: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
     /// Takes one away: of a level, such as what is open.
     #[inline]
-    pub(crate) fn take_one(&self) {
+    pub fn take_one(&self) {
         self.add(u64::MAX);
     }
 
+    /// Sets it. Only the worker that owns it does.
     #[inline]
-    pub(crate) fn set(&self, value: u64) {
+    pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
+    /// Its value, which may be a moment old.
     #[inline]
-    pub(crate) fn get(&self) -> u64 {
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -68,7 +71,7 @@ fn bucket_of(nanos: u64, bounds: &[u64; BUCKETS - 1]) -> usize {
 
 /// Durations, counted by bucket.
 #[derive(Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     buckets: [Counter; BUCKETS],
     sum_ns: Counter,
 }
@@ -76,19 +79,20 @@ pub(crate) struct Histogram {
 impl Histogram {
     /// Counts as many of this duration.
     #[inline]
-    pub(crate) fn record(&self, duration: Duration, count: u64) {
+    pub fn record(&self, duration: Duration, count: u64) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.buckets[bucket_of(nanos, &DURATION_BOUNDS_NS)].add(count);
         self.sum_ns.add(nanos.saturating_mul(count));
     }
 
     /// So many durations that make up `sum_ns` together, each an equal share of it. `count` is not 0.
-    pub(crate) fn record_shares(&self, sum_ns: u64, count: u64, bounds: &[u64; BUCKETS - 1]) {
+    pub fn record_shares(&self, sum_ns: u64, count: u64, bounds: &[u64; BUCKETS - 1]) {
         self.buckets[bucket_of(sum_ns / count, bounds)].add(count);
         self.sum_ns.add(sum_ns);
     }
 
-    pub(crate) fn add_to(&self, sum: &mut HistogramSnapshot) {
+    /// Adds what it has to a sum.
+    pub fn add_to(&self, sum: &mut HistogramSnapshot) {
         for (sum, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
             *sum += bucket.get();
         }
@@ -126,7 +130,7 @@ const NAMES: usize = 48;
 
 /// Counters by names that are fixed in the code and few, but known only where they arise.
 #[derive(Debug)]
-pub(crate) struct NameCounts {
+pub struct NameCounts {
     slots: [(OnceLock<&'static str>, Counter); NAMES],
 }
 
@@ -137,12 +141,13 @@ impl Default for NameCounts {
 }
 
 impl NameCounts {
-    pub(crate) fn count(&self, name: &'static str) {
+    /// Counts a name once more.
+    pub fn count(&self, name: &'static str) {
         self.add(name, 1);
     }
 
     /// Counts as many of this name.
-    pub(crate) fn add(&self, name: &'static str, more: u64) {
+    pub fn add(&self, name: &'static str, more: u64) {
         let (named, others) = self.slots.split_at(NAMES - 1);
         for (slot, counter) in named {
             if *slot.get_or_init(|| name) == name {
@@ -153,7 +158,8 @@ impl NameCounts {
         others[0].1.add(more);
     }
 
-    pub(crate) fn add_to(&self, sums: &mut Vec<(&'static str, u64)>) {
+    /// Adds what it has to sums.
+    pub fn add_to(&self, sums: &mut Vec<(&'static str, u64)>) {
         for (slot, counter) in &self.slots {
             let Some(name) = slot.get() else { continue };
             match sums.iter_mut().find(|(known, _)| known == name) {

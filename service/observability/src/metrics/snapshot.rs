@@ -47,7 +47,8 @@ pub struct RouteSnapshot {
 }
 
 impl RouteSnapshot {
-    pub(crate) fn new(name: &str) -> Self {
+    /// A route of which nothing was counted.
+    pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), statuses: [0; 6], durations: HistogramSnapshot::default() }
     }
 

@@ -14,8 +14,9 @@ use crate::limits::LogLimits;
 
 /// The lines of one worker that were not handed over yet, and what it takes to hand them over.
 #[derive(Debug)]
-pub(crate) struct LogBuffer {
-    pub(crate) format: LogFormat,
+pub struct LogBuffer {
+    /// How lines are written.
+    pub format: LogFormat,
     delay: Duration,
     queue: SyncSender<Order>,
     counts: Arc<Counts>,
@@ -50,13 +51,13 @@ impl LogBuffer {
     }
 
     /// What time of day it is: looked at once a second.
-    pub(crate) fn set_time(&mut self, since_epoch: Duration, now: Instant) {
+    pub fn set_time(&mut self, since_epoch: Duration, now: Instant) {
         self.day = (since_epoch, now);
     }
 
     /// Writes a line, which waits until it is [settled](Self::settle).
     #[inline(never)]
-    pub(crate) fn line(&mut self, prefix: &mut LinePrefix, ended: &Ended<'_>) {
+    pub fn line(&mut self, prefix: &mut LinePrefix, ended: &Ended<'_>) {
         let format = &self.format;
         let text = self.batch.add_text(|text| {
             if *format == LogFormat::Json {
@@ -82,13 +83,13 @@ impl LogBuffer {
 
     /// Whether lines wait to be told when their exchanges ended.
     #[inline]
-    pub(crate) fn has_waiting(&self) -> bool {
+    pub fn has_waiting(&self) -> bool {
         !self.batch.settled()
     }
 
     /// The exchanges of the lines that wait have ended: one look at the clock serves all of them.
     #[inline]
-    pub(crate) fn settle(&mut self, now: Instant) {
+    pub fn settle(&mut self, now: Instant) {
         self.batch.settle(now);
         if self.due.is_none() {
             self.due = Some(now + self.delay);
@@ -98,7 +99,7 @@ impl LogBuffer {
     /// A turn of the loop ends. Returns when the next has to begin at the latest, so that no line waits for
     /// longer than it may. `measured`: what the turn took will be [said](Self::split), and lines that are due wait for that.
     #[inline]
-    pub(crate) fn turn_ended(&mut self, now: Instant, measured: bool) -> Option<Instant> {
+    pub fn turn_ended(&mut self, now: Instant, measured: bool) -> Option<Instant> {
         let due = self.due?;
         if due > now {
             return Some(due);
@@ -110,7 +111,7 @@ impl LogBuffer {
     }
 
     /// What the turn took that is over; it began at this time.
-    pub(crate) fn split(&mut self, measured: &Measured, began: Instant) {
+    pub fn split(&mut self, measured: &Measured, began: Instant) {
         self.batch.split(measured, began);
         if self.due.is_some_and(|due| due <= began) {
             self.hand_over();
@@ -125,7 +126,7 @@ impl LogBuffer {
     }
 
     /// Hands over what waits, due or not.
-    pub(crate) fn hand_over_rest(&mut self) {
+    pub fn hand_over_rest(&mut self) {
         if self.has_waiting() {
             self.settle(Instant::now());
         }

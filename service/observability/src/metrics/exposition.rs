@@ -102,7 +102,7 @@ metrics! {
 /// Writes samples in the text format of Prometheus, version 0.0.4.
 ///
 /// ```
-/// use bolide_server::{Exposition, Metric};
+/// use bolide_observability::{Exposition, Metric};
 ///
 /// const PETS: Metric = Metric { name: "pets", kind: "gauge", labels: "kind", help: "Pets" };
 /// let mut text = Exposition::new();

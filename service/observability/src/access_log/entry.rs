@@ -11,24 +11,34 @@ use super::trace::trace_id;
 
 /// What a line says of a request. Empty: it is not known.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    pub(crate) version: Version,
-    pub(crate) method: &'a [u8],
-    pub(crate) target: &'a [u8],
-    pub(crate) host: &'a [u8],
-    pub(crate) user_agent: &'a [u8],
-    pub(crate) referer: &'a [u8],
-    pub(crate) trace: &'a [u8],
-    pub(crate) upstream: &'a [u8],
-    pub(crate) request_id: &'a [u8],
-    pub(crate) user: &'a [u8],
+pub struct Asked<'a> {
+    /// The version of HTTP.
+    pub version: Version,
+    /// The method.
+    pub method: &'a [u8],
+    /// Path and query, or what else stands in their place.
+    pub target: &'a [u8],
+    /// The host that was asked for.
+    pub host: &'a [u8],
+    /// `User-Agent`.
+    pub user_agent: &'a [u8],
+    /// `Referer`.
+    pub referer: &'a [u8],
+    /// The trace that it belongs to (W3C Trace Context).
+    pub trace: &'a [u8],
+    /// The server behind that was asked last.
+    pub upstream: &'a [u8],
+    /// `X-Request-Id`.
+    pub request_id: &'a [u8],
+    /// The user whose credentials were verified.
+    pub user: &'a [u8],
     /// Who a trusted peer says that the client is.
-    pub(crate) client: Option<IpAddr>,
+    pub client: Option<IpAddr>,
 }
 
 impl<'a> Asked<'a> {
     /// A request of which nothing is known but its version: its head could not be read.
-    pub(crate) fn unread(version: Version) -> Self {
+    pub fn unread(version: Version) -> Self {
         let nothing = &b""[..];
         Self {
             version,
@@ -45,8 +55,9 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// What a head says.
     #[inline]
-    pub(crate) fn of_head(head: &'a Head) -> Self {
+    pub fn of_head(head: &'a Head) -> Self {
         let host = head.authority_bytes();
         let target = head.path_and_query_bytes();
         let trace = head.get_uncommon("traceparent").and_then(trace_id);
@@ -71,27 +82,36 @@ const PARTS: usize = 8;
 
 /// The same, kept: in one piece of memory, which is used again.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     version: Version,
     text: Vec<u8>,
     /// Where each part ends.
     ends: [u32; PARTS],
     client: Option<IpAddr>,
-    pub(crate) times: Times,
+    /// When it came to each stage.
+    pub times: Times,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Entry {
-    pub(crate) fn new() -> Self {
+    /// One without content, to be filled.
+    pub fn new() -> Self {
         let (text, times) = (Vec::new(), Times::default());
         Self { version: Version::HTTP_11, text, ends: [0; PARTS], client: None, times }
     }
 
     /// Its memory, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         size_of::<Self>() + self.text.capacity()
     }
 
-    pub(crate) fn fill(&mut self, asked: &Asked<'_>) {
+    /// Keeps what was asked.
+    pub fn fill(&mut self, asked: &Asked<'_>) {
         let Asked { version, method, target, host, user_agent, referer, .. } = *asked;
         let Asked { trace, upstream, request_id, client, .. } = *asked;
         (self.version, self.client) = (version, client);
@@ -105,13 +125,14 @@ impl Entry {
     }
 
     /// Notes which server behind was asked; the latest counts.
-    pub(crate) fn set_upstream(&mut self, name: &str) {
+    pub fn set_upstream(&mut self, name: &str) {
         self.text.truncate(self.ends[PARTS - 2] as usize);
         self.text.extend_from_slice(cut(name.as_bytes()));
         self.ends[PARTS - 1] = self.text.len() as u32;
     }
 
-    pub(crate) fn asked(&self) -> Asked<'_> {
+    /// What was kept.
+    pub fn asked(&self) -> Asked<'_> {
         let part = |index: usize| {
             let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
             &self.text[start..self.ends[index] as usize]

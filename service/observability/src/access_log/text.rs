@@ -8,7 +8,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// What of a value is logged: a longer one is cut.
 #[inline]
-pub(crate) fn cut(value: &[u8]) -> &[u8] {
+pub fn cut(value: &[u8]) -> &[u8] {
     &value[..value.len().min(LOG_FIELD_BYTES)]
 }
 

@@ -14,7 +14,7 @@ use crate::limits::LOG_STAMP_BYTES;
 /// The beginning of a connection's lines, kept. In JSON: who the client is, by address, TLS, version, host and user
 /// agent; else its address without the port.
 #[derive(Debug)]
-pub(crate) struct LinePrefix {
+pub struct LinePrefix {
     text: Vec<u8>,
     /// How much of the text is said of the connection, and stays.
     fixed: usize,
@@ -27,7 +27,8 @@ pub(crate) struct LinePrefix {
 }
 
 impl LinePrefix {
-    pub(crate) fn new(format: &LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Self {
+    /// That of lines of a connection from `peer`.
+    pub fn new(format: &LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Self {
         let mut text = Vec::new();
         if *format == LogFormat::Json {
             connection(&mut text, peer, tls);

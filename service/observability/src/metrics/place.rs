@@ -28,12 +28,14 @@ pub enum Standing {
 
 /// Where a connection is counted: its protocol and what it does. The number of a place is also its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u8);
+pub struct Place(u8);
 
 impl Place {
-    pub(crate) const COUNT: usize = 14;
+    /// How many there are.
+    pub const COUNT: usize = 14;
 
-    pub(crate) fn new(version: Option<Version>, is_idle: bool, is_secure: bool) -> Self {
+    /// The place of a connection; `None`: its version is not known yet.
+    pub fn new(version: Option<Version>, is_idle: bool, is_secure: bool) -> Self {
         let active = match version {
             None => 0,
             Some(Version::HTTP_3) => 5,
@@ -44,12 +46,13 @@ impl Place {
         Self(place * 2 + u8::from(is_secure))
     }
 
-    pub(crate) fn index(self) -> usize {
+    /// Its number, below [`Self::COUNT`].
+    pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
     /// All places, with what they stand for.
-    pub(crate) fn all() -> impl Iterator<Item = (Protocol, Standing, bool)> {
+    pub fn all() -> impl Iterator<Item = (Protocol, Standing, bool)> {
         (0..Self::COUNT).map(|index| {
             let (protocol, standing) = match index / 2 {
                 0 => (Protocol::Unknown, Standing::Opening),

@@ -25,13 +25,20 @@ pub enum Stage {
     Loop,
 }
 
-pub(crate) const LOOP: Metered = Metered::LOOP;
-pub(crate) const TLS_OPEN: Metered = Metered::of_service(0);
-pub(crate) const PARSE: Metered = Metered::of_service(1);
-pub(crate) const ROUTE: Metered = Metered::of_service(2);
-pub(crate) const HANDLER: Metered = Metered::of_service(3);
-pub(crate) const ENCODE: Metered = Metered::of_service(4);
-pub(crate) const TLS_SEAL: Metered = Metered::of_service(5);
+/// The loop itself, and the system calls.
+pub const LOOP: Metered = Metered::LOOP;
+/// Records are opened.
+pub const TLS_OPEN: Metered = Metered::of_service(0);
+/// Bytes become events.
+pub const PARSE: Metered = Metered::of_service(1);
+/// A route is found.
+pub const ROUTE: Metered = Metered::of_service(2);
+/// A handler runs.
+pub const HANDLER: Metered = Metered::of_service(3);
+/// A response becomes bytes.
+pub const ENCODE: Metered = Metered::of_service(4);
+/// Records are sealed.
+pub const TLS_SEAL: Metered = Metered::of_service(5);
 
 impl Stage {
     /// All of them, in order.

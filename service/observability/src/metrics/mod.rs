@@ -10,20 +10,21 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use crate::{AccessLog, Profile};
+use crate::access_log::AccessLog;
+use crate::profile::Profile;
 
-pub(crate) use counter::{Counter, Histogram};
+pub use counter::{Counter, Histogram, NameCounts};
 pub use counter::{DURATION_BOUNDS_NS, HistogramSnapshot};
 pub use exposition::{Exposition, METRICS, Metric};
-pub(crate) use place::Place;
+pub use place::Place;
 pub use place::{Protocol, Standing};
-pub(crate) use shard::{RouteCounts, Shard};
+pub use shard::{Http2Counts, RouteCounts, Shard};
 pub use snapshot::{
     ConnectionCount, EndCounts, Http2Snapshot, RouteSnapshot, ServerState, Snapshot, TlsSnapshot,
 };
 
 /// What a server counts. One value for all of its workers, made before it starts and given to
-/// [`Server::metrics`](crate::Server::metrics).
+/// it.
 ///
 /// Each worker has a shard of its own, in cache lines that no other worker writes: counting a request is a few
 /// plain stores, without a lock and without traffic between cores. [`Self::snapshot`] reads the shards while
@@ -70,7 +71,8 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn set_state(&self, state: ServerState) {
+    /// The server has come to this state.
+    pub fn set_state(&self, state: ServerState) {
         // A state never goes back: a server that was told to end while it started does not become ready.
         self.0.state.fetch_max(state as u8, Ordering::Relaxed);
     }
@@ -94,28 +96,31 @@ impl Metrics {
     }
 
     /// One more worker's part.
-    pub(crate) fn add_shard(&self) -> Arc<Shard> {
+    pub fn add_shard(&self) -> Arc<Shard> {
         let shard = Arc::<Shard>::default();
         self.0.shards.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&shard));
         shard
     }
 
-    pub(crate) fn shards(&self) -> Vec<Arc<Shard>> {
+    /// The parts of all workers.
+    pub fn shards(&self) -> Vec<Arc<Shard>> {
         self.0.shards.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_access_log(&self, log: &AccessLog) {
+    /// The log whose lines are counted, too.
+    pub fn set_access_log(&self, log: &AccessLog) {
         // A second server with the same metrics has the same log.
         let _ = self.0.access_log.set(log.clone());
     }
 
-    pub(crate) fn set_profile(&self, profile: &Profile) {
+    /// The profile that is shown, too.
+    pub fn set_profile(&self, profile: &Profile) {
         // A second server with the same metrics has the same profile.
         let _ = self.0.profile.set(profile.clone());
     }
 
     /// The profile of the server that counts here, if it has one.
-    pub(crate) fn profile(&self) -> Option<&Profile> {
+    pub fn profile(&self) -> Option<&Profile> {
         self.0.profile.get()
     }
 }

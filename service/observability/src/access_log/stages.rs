@@ -6,21 +6,21 @@ use bolide_eventloop::Measured;
 
 use super::format::micros;
 use super::text::number;
-use crate::exchange::UpstreamTimes;
 use crate::profile::{Shares, Stage};
+use crate::upstream_times::UpstreamTimes;
 
 /// When an exchange that was not answered at once came so far, by the loop's clock, which stands still within a turn.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Times {
+pub struct Times {
     /// The request's end, where it came after its head.
-    pub(crate) received: Option<Instant>,
+    pub received: Option<Instant>,
     /// What the server behind took.
-    pub(crate) upstream: Option<UpstreamTimes>,
+    pub upstream: Option<UpstreamTimes>,
 }
 
 /// How long a request was in each of its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Stages([Duration; Self::BEFORE.len()]);
+pub struct Stages([Duration; Self::BEFORE.len()]);
 
 impl Stages {
     /// What stands before each of them in a line in JSON.
@@ -34,12 +34,7 @@ impl Stages {
     ];
 
     /// Of an exchange that began and is over now; its answer's head was given at `answered`, if it was.
-    pub(crate) fn new(
-        began: Instant,
-        answered: Option<Instant>,
-        now: Instant,
-        times: &Times,
-    ) -> Self {
+    pub fn new(began: Instant, answered: Option<Instant>, now: Instant, times: &Times) -> Self {
         let passed = |from: Option<Instant>, until: Option<Instant>| match (from, until) {
             (Some(from), Some(until)) => until.saturating_duration_since(from),
             _ => Duration::ZERO,

@@ -26,7 +26,7 @@ pub enum LogFormat {
 
 impl LogFormat {
     /// Whether its lines say to the microsecond when a request ended.
-    pub(crate) fn is_timed(&self) -> bool {
+    pub fn is_timed(&self) -> bool {
         matches!(self, Self::Json | Self::Template(_))
     }
 }
@@ -64,23 +64,30 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome {
-    pub(crate) status: u16,
-    pub(crate) received_bytes: u64,
-    pub(crate) sent_bytes: u64,
+pub struct Outcome {
+    /// The status that was sent; 0: none.
+    pub status: u16,
+    /// Bytes of content that the client sent.
+    pub received_bytes: u64,
+    /// Bytes of content that it was sent.
+    pub sent_bytes: u64,
     /// When the request's head arrived.
-    pub(crate) began: Instant,
-    pub(crate) abort: Option<&'static str>,
+    pub began: Instant,
+    /// Why it ended before it was complete.
+    pub abort: Option<&'static str>,
 }
 
 /// Everything that a line says.
 #[derive(Debug)]
-pub(crate) struct Ended<'a> {
-    pub(crate) asked: &'a Asked<'a>,
-    pub(crate) route: &'a RoutePiece,
-    pub(crate) outcome: &'a Outcome,
+pub struct Ended<'a> {
+    /// What was asked.
+    pub asked: &'a Asked<'a>,
+    /// Which route it had.
+    pub route: &'a RoutePiece,
+    /// What became of it.
+    pub outcome: &'a Outcome,
     /// Of a request that was not answered at once.
-    pub(crate) stages: Option<&'a Stages>,
+    pub stages: Option<&'a Stages>,
 }
 
 /// As much of a route's piece of a line is copied at once, in bytes: a copy whose length is known beforehand is a few
@@ -93,14 +100,15 @@ const AFTER_ROUTE: &str = "\",\"status\":";
 
 /// What a line in JSON says of a route, from the end of the target to the status.
 #[derive(Debug)]
-pub(crate) struct RoutePiece {
+pub struct RoutePiece {
     /// At least [`PIECE_BYTES`] long.
     text: Box<[u8]>,
     length: usize,
 }
 
 impl RoutePiece {
-    pub(crate) fn new(name: &str) -> Self {
+    /// That of the route with this name.
+    pub fn new(name: &str) -> Self {
         let mut text = Vec::new();
         string(&mut text, BEFORE_ROUTE, name.as_bytes());
         text.extend_from_slice(AFTER_ROUTE.as_bytes());
@@ -293,7 +301,7 @@ mod tests {
     use super::super::prefix::LinePrefix;
     use super::super::stages::Split;
     use super::*;
-    use crate::Stage;
+    use crate::profile::Stage;
 
     fn outcome() -> Outcome {
         let began = Instant::now();

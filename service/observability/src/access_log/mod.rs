@@ -27,19 +27,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use bolide_eventloop::Mailbox;
-
-use crate::Message;
 use crate::limits::LogLimits;
-use crate::responder::Change;
-pub(crate) use buffer::LogBuffer;
-pub(crate) use entry::{Asked, Entry};
-pub(crate) use format::{Ended, Outcome, RoutePiece};
+pub use buffer::LogBuffer;
+pub use entry::{Asked, Entry};
+pub use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
-pub(crate) use prefix::LinePrefix;
-pub(crate) use stages::Stages;
+pub use prefix::LinePrefix;
+pub use stages::{Stages, Times};
 pub use template::{LOG_PLACEHOLDERS, LogTemplate};
-pub(crate) use text::cut;
+pub use text::cut;
 pub use trace::trace_id;
 use writer::{Sink, Writer};
 
@@ -65,7 +61,7 @@ pub struct AccessLogStats {
 
 /// Which lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// A line is written whose random number is at most that.
     most: u64,
     errors: bool,
@@ -80,7 +76,7 @@ impl Default for Sample {
 impl Sample {
     /// Whether a line is written; `count` is that of the lines before it.
     #[inline]
-    pub(crate) fn takes(self, status: u16, key: &RandomState, count: &mut u64) -> bool {
+    pub fn takes(self, status: u16, key: &RandomState, count: &mut u64) -> bool {
         if self.most == u64::MAX || (!self.errors && !(1..500).contains(&status)) {
             return true;
         }
@@ -89,7 +85,10 @@ impl Sample {
     }
 }
 
-/// An access log, opened; given to [`Server::access_log`](crate::Server::access_log).
+/// Asks a worker to hand over the lines that wait.
+type HandOver = Box<dyn Fn(&mpsc::Sender<()>) -> bool + Send>;
+
+/// An access log, opened; given to a server.
 ///
 /// Authorization and Cookie, and bodies, are never part of it. What a client sends can't forge a line: it is
 /// escaped.
@@ -100,7 +99,7 @@ pub struct AccessLog {
     sample: Sample,
     writer: Arc<Writer>,
     /// Those that have lines for it.
-    workers: Arc<Mutex<Vec<Mailbox<Message>>>>,
+    workers: Arc<Mutex<Vec<HandOver>>>,
 }
 
 impl fmt::Debug for AccessLog {
@@ -143,7 +142,7 @@ impl AccessLog {
     }
 
     /// What of it is written.
-    pub(crate) fn sample(&self) -> Sample {
+    pub fn sample(&self) -> Sample {
         self.sample
     }
 
@@ -178,9 +177,10 @@ impl AccessLog {
         self.writer.flush(patience)
     }
 
-    /// A worker writes to it from here on.
-    pub(crate) fn add_worker(&self, worker: Mailbox<Message>) {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+    /// A worker writes to it from here on. `hand_over` asks it to hand over the lines that wait, and to drop what it is
+    /// given once it has; `false`: it is gone.
+    pub fn add_worker(&self, hand_over: impl Fn(&mpsc::Sender<()>) -> bool + Send + 'static) {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hand_over));
     }
 
     /// Returns when each worker has handed over the lines that waited.
@@ -189,14 +189,14 @@ impl AccessLog {
         self.workers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .retain(|worker| Change::AccessLog.send(worker, &done));
+            .retain(|hand_over| hand_over(&done));
         drop(done);
         // Nothing is ever sent: the end of the last sender is what is waited for.
         let _ = all_done.recv();
     }
 
     /// A worker's part.
-    pub(crate) fn buffer(&self) -> LogBuffer {
+    pub fn buffer(&self) -> LogBuffer {
         let (queue, counts) = (self.writer.queue(), Arc::clone(&self.writer.counts));
         LogBuffer::new(self.format.clone(), &self.limits, queue, counts)
     }
