@@ -10,7 +10,7 @@ use bolide_limits::limits;
 pub const DATAGRAM_SOCKETS_COUNT: usize = 64;
 
 limits! {
-    /// What one connection, or one kind of work, may take before the others have their turn.
+    /// The share of a turn that one connection, or one kind of work, may take.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Turns {
         /// The block of the receive buffer, one per worker. Default: 256 KiB. Unit: bytes. Reason: four times the largest slice
@@ -69,7 +69,7 @@ limits! {
 }
 
 limits! {
-    /// How much of a connection may wait to leave.
+    /// The bytes of a connection that may wait to leave.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Unsent {
         /// Unsent bytes of a connection at which its session is asked for more no longer, before a rate is known. Default: 64 KiB.
@@ -92,7 +92,7 @@ limits! {
 }
 
 limits! {
-    /// How a connection ends.
+    /// The end of a connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Closing {
         /// How long a closing connection may take to take `CLOSE_STALL_BYTES` of what is still to be sent. Default: 30 s. Unit:
@@ -144,13 +144,13 @@ limits! {
         held_bytes_max: usize [from 0] = 0,
     }
     with {
-        /// What one connection, or one kind of work, may take before the others have their turn.
+        /// The share of a turn that one connection, or one kind of work, may take.
         turns: Turns = Turns::DEFAULT,
         /// When the bytes of a long body that comes fast are gathered before its reader is woken.
         gathering: Gathering = Gathering::DEFAULT,
-        /// How much of a connection may wait to leave.
+        /// The bytes of a connection that may wait to leave.
         unsent: Unsent = Unsent::DEFAULT,
-        /// How a connection ends.
+        /// The end of a connection.
         closing: Closing = Closing::DEFAULT,
     }
 }

@@ -113,7 +113,7 @@ pub struct Meter {
     /// The longest stretch between two readings, and its stage.
     longest: Cell<(u64, Stage)>,
     units: Cell<u32>,
-    /// Which turn is sampled next.
+    /// The choice of the next turn that is sampled.
     draw: Draw,
     /// The CPU clock before the wait, and after it.
     cpu_before: Cell<u64>,
@@ -124,7 +124,7 @@ pub struct Meter {
     cpu_cost: Cost,
 }
 
-/// Which turn is sampled next.
+/// The choice of the next turn that is sampled.
 #[derive(Debug)]
 struct Draw {
     /// Turns until the next that is sampled, and for which rate that was drawn.

@@ -27,7 +27,7 @@ pub struct Stats {
     pub bytes_received: u64,
     /// Bytes written to sockets.
     pub bytes_sent: u64,
-    /// What the loop had to do.
+    /// Work of the loop.
     pub work: LoopWork,
     /// What foreign bytes make the worker keep, in bytes (a level, not a counter).
     pub held_bytes: u64,
@@ -35,7 +35,7 @@ pub struct Stats {
     pub open: u64,
 }
 
-/// What the loop had to do.
+/// Work of the loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoopWork {
     /// Calls of sessions, of any kind.
@@ -61,19 +61,19 @@ pub struct LoopWork {
 /// Connections that were closed, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClosedCounts {
-    /// ClosedCounts because the session asked for it.
+    /// Closed because the session asked for it.
     pub finished: u64,
-    /// ClosedCounts because reading or writing failed (a reset, most often).
+    /// Closed because reading or writing failed (a reset, most often).
     pub failed: u64,
-    /// ClosedCounts because they were idle and room was needed.
+    /// Closed because they were idle and room was needed.
     pub shed: u64,
-    /// ClosedCounts because a shutdown ran out of patience.
+    /// Closed because a shutdown ran out of patience.
     pub drained: u64,
-    /// ClosedCounts because the session panicked.
+    /// Closed because the session panicked.
     pub panicked: u64,
-    /// ClosedCounts because the peer took no byte of the last answer for too long.
+    /// Closed because the peer took no byte of the last answer for too long.
     pub stalled: u64,
-    /// ClosedCounts because they held most of what foreign bytes made the worker keep, and that was too much.
+    /// Closed because they held most of what foreign bytes made the worker keep, and that was too much.
     pub memory: u64,
 }
 

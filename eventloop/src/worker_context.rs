@@ -27,9 +27,9 @@ const SPARE_QUEUES_COUNT: usize = 16;
 pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     pub(crate) kernel: K,
     pub(crate) service: S,
-    /// What sockets are read into.
+    /// Buffers that sockets are read into.
     pub(crate) inputs: Inputs,
-    /// What is written from.
+    /// Queues that sockets are written from.
     pub(crate) outputs: Outputs,
     pub(crate) mailbox: Mailbox<S::Message>,
     pub(crate) agenda: Agenda,
@@ -48,14 +48,14 @@ pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     pub(crate) passing: Token,
 }
 
-/// What is written from.
+/// Queues that sockets are written from.
 pub(crate) struct Outputs {
     pub(crate) queue: SendQueue,
     #[allow(clippy::vec_box, reason = "the boxes themselves are what is kept for the next slot")]
     pub(crate) spare: Vec<Box<SendQueue>>,
 }
 
-/// What sockets are read into.
+/// Buffers that sockets are read into.
 pub(crate) struct Inputs {
     /// What is read into.
     pub(crate) current: ReceiveBuffer,
@@ -76,7 +76,8 @@ impl<K: Kernel, S: Service> WorkerContext<K, S> {
         Self {
             kernel,
             service,
-            mailbox, // The first turn begins at once: the service may have something to begin with.
+            mailbox,
+            // The first turn begins at once: the service may have something to begin with.
             agenda: Agenda { alarm: Some(now), ..Agenda::default() },
             limits,
             stats: Stats::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bolide_limits::limits;
 
 limits! {
-    /// How long a connection may take before its first request.
+    /// Times before the first request of a connection.
     #[derive(Debug, Clone)]
     pub struct Opening {
         /// How long a TLS handshake may take. Default: 10 s. Unit: time. Reason: a handshake takes a few round trips; h2o allows as

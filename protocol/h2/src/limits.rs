@@ -39,7 +39,7 @@ pub const SCAN_INTERVAL: Duration = Duration::from_secs(5);
 pub const TRIM_AFTER: Duration = Duration::from_millis(200);
 
 limits! {
-    /// How much a peer may send ahead.
+    /// The bytes that a peer may send ahead.
     #[derive(Debug, Clone)]
     pub struct Windows {
         /// The window of a stream at its start. Default: 65536. Unit: bytes. Reason: a body of 64 KiB fits without a pause, which
@@ -121,7 +121,7 @@ limits! {
 }
 
 limits! {
-    /// What a peer may do now and then, but not all the time.
+    /// Budgets for what does no harm now and then, and much all the time.
     #[derive(Debug, Clone)]
     pub struct Budgets {
         /// Resets by the client before our response was complete, at once. Default: 100. Unit: resets. Reason: as many as it may
@@ -238,13 +238,13 @@ limits! {
         /// Whether a connection's receive window grows only as far as [`set_receive_budget`](crate::Connection::set_receive_budget)
         /// allows, for its owner shares memory among connections. Default: `false`.
         connection_window_is_granted: bool = false,
-        /// How much a peer may send ahead.
+        /// The bytes that a peer may send ahead.
         windows: Windows = Windows::DEFAULT,
         /// The sizes of frames, and how many of those that control something are taken.
         frames: Frames = Frames::DEFAULT,
         /// The heads of messages, encoded and decoded.
         heads: Heads = Heads::DEFAULT,
-        /// What a peer may do now and then, but not all the time.
+        /// Budgets for what does no harm now and then, and much all the time.
         budgets: Budgets = Budgets::DEFAULT,
         /// Times that a connection, and what is on it, may take.
         times: Times = Times::DEFAULT,

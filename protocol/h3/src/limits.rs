@@ -74,7 +74,7 @@ limits! {
 }
 
 limits! {
-    /// What a peer may do now and then, but not all the time.
+    /// Budgets for what does no harm now and then, and much all the time.
     #[derive(Debug, Clone)]
     pub struct Budgets {
         /// Resets by the client before our response was complete, at once. Default: 100. Unit: resets. Reason: as many as it may
@@ -168,7 +168,7 @@ limits! {
         response_window_bytes: u32 = RESPONSE_WINDOW_BYTES,
         /// The heads of messages, encoded and decoded.
         heads: Heads = Heads::DEFAULT,
-        /// What a peer may do now and then, but not all the time.
+        /// Budgets for what does no harm now and then, and much all the time.
         budgets: Budgets = Budgets::DEFAULT,
         /// Times that a connection, and what is on it, may take.
         times: Times = Times::DEFAULT,

@@ -1,5 +1,5 @@
-//! Declarations of limits. Each stands in one place, with its default, the values that a configuration may give it, its unit and its
-//! reason: [`limits!`] makes a field of a struct of it, and what sets it by its name.
+//! Declarations of limits. [`limits!`] makes a struct of them, its defaults, and what sets each by its name: the default, bounds, unit and
+//! reason of a limit are in one place.
 
 use std::time::Duration;
 

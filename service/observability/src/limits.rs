@@ -15,7 +15,7 @@ pub const LOG_FIELD_BYTES: usize = 2048;
 pub const LOG_STAMP_BYTES: usize = 512;
 
 limits! {
-    /// What a worker keeps of the access log before it is written.
+    /// Lines of the access log that a worker keeps before they are written.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct LogLimits named "LOG_" {
         /// After how many bytes a worker hands its lines of the access log over. Default: 256 KiB. Unit: bytes. Reason: some

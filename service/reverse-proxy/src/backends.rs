@@ -40,13 +40,13 @@ pub(crate) struct Backend {
     /// What the copies of an upstream hold together; for a copy, what of it is in that sum.
     pub(crate) of_clients: PoolCensus,
     multiplexes: Option<bool>,
-    /// Where connections go.
+    /// Addresses that connections go to.
     addresses: Addresses,
-    /// How many of the requests it gets.
+    /// The share of the requests that it gets.
     share: Share,
 }
 
-/// How many of the requests it gets.
+/// The share of the requests that it gets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     weight: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Share {
     credit: i64,
 }
 
-/// Where connections go.
+/// Addresses that connections go to.
 #[derive(Debug, Clone)]
 pub(crate) struct Addresses {
     destinations: Vec<Destination>,

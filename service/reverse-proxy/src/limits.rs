@@ -10,7 +10,7 @@ use bolide_limits::limits;
 pub const INTERIM_WAITING_COUNT: usize = 4;
 
 limits! {
-    /// How long an upstream may take.
+    /// Times that an upstream may take.
     #[derive(Debug, Clone)]
     pub struct Times {
         /// How long a request waits for a connection; beyond it the response is 503. Default: 10 s. Unit: time. Reason: clients
@@ -106,7 +106,7 @@ limits! {
         connection_window_bytes: u32 [from 65_535 to (1 << 31) - 1] = 256 << 20,
     }
     with {
-        /// How long an upstream may take.
+        /// Times that an upstream may take.
         times: Times = Times::DEFAULT,
         /// When a server of an upstream is passed over.
         choice: Choice = Choice::DEFAULT,
@@ -114,7 +114,7 @@ limits! {
 }
 
 limits! {
-    /// How often, and how patiently, the servers of an upstream are checked.
+    /// Intervals and patience of the health checks of an upstream.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct HealthLimits {
         /// How often each upstream is checked, where checks are turned on. Default: 5 s. Unit: time. Reason: HAProxy checks every 2

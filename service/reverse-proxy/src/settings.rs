@@ -65,7 +65,7 @@ pub enum DotSegments {
 #[derive(Debug, Clone)]
 pub struct ProxySettings {
     pub(crate) upstreams: Vec<Upstream>,
-    /// How connections to upstreams are secured.
+    /// TLS of connections to upstreams.
     pub(crate) security: Security,
     health: Option<HealthCheck>,
     resolver: Resolver,
@@ -82,7 +82,7 @@ pub struct ProxySettings {
     counters: Arc<Mutex<Vec<Arc<[Counters]>>>>,
 }
 
-/// How connections to upstreams are secured.
+/// TLS of connections to upstreams.
 #[derive(Debug, Clone)]
 pub(crate) struct Security {
     pub(crate) tls: Option<ClientTls>,

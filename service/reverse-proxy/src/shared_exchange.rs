@@ -48,7 +48,7 @@ pub(crate) struct SharedExchange {
     pub(crate) waits: Option<WaitKey>,
     /// The side of the client.
     pub(crate) client: Client,
-    /// What carries it to the upstream.
+    /// The connection that carries it to the upstream.
     pub(crate) carrier: Carrier,
     /// When its upstream was chosen, and when what came of it.
     pub(crate) times: Option<UpstreamTimes>,
@@ -66,7 +66,7 @@ pub(crate) struct Client {
     pub(crate) woken: bool,
 }
 
-/// What carries it to the upstream.
+/// The connection that carries it to the upstream.
 #[derive(Debug)]
 pub(crate) struct Carrier {
     /// The connection that carries it, and whether it lies there to be looked at.

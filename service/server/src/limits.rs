@@ -49,7 +49,7 @@ pub const ENCODED_INLINE_BYTES: usize = 8 * 1024;
 pub const ENCODED_PIECE_BYTES: usize = 32 * 1024;
 
 limits! {
-    /// What a WebSocket connection may take beside its messages.
+    /// Limits of a WebSocket connection besides those of its messages.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct PeerLimits named "WEBSOCKET_" {
         /// How long a WebSocket peer may be silent before it is pinged, and then again before it is given up; 0 turns both off.

@@ -35,7 +35,7 @@ pub const PIECES_BYTES: usize = 64 * 1024 * 1024;
 pub const LISTING_COUNT: usize = 5000;
 
 limits! {
-    /// What a directory may take of a worker.
+    /// Memory and time that the files of a directory may take of a worker.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FilesLimits {
         /// What one worker keeps of files in memory, their metadata included; the least used make place. Default: 32 MiB. Unit:

@@ -20,7 +20,7 @@ pub(crate) struct Line {
     pub(crate) resets: bool,
     /// The worker has closed it.
     pub(crate) closed: bool,
-    /// What is on its way to the worker.
+    /// Bytes on their way to the worker.
     pub(crate) toward: Toward,
 
     /// Bytes on their way to the client, or waiting for it to read.
@@ -50,7 +50,7 @@ pub(crate) struct ClientEnd {
     pub(crate) fin: bool,
 }
 
-/// What is on its way to the worker.
+/// Bytes on their way to the worker.
 #[derive(Debug, Default)]
 pub(crate) struct Toward {
     /// Bytes that the worker may read.

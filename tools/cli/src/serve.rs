@@ -90,7 +90,7 @@ pub(crate) struct Arguments {
     /// force with that file.
     #[arg(long, conflicts_with_all = ["check", "http", "https", "workers", "user", "drain"])]
     print_config: bool,
-    /// Where to listen, and with which certificates.
+    /// Listeners and their certificates.
     #[command(flatten)]
     listen: ListenArguments,
 
@@ -122,7 +122,7 @@ pub(crate) struct Arguments {
     observe: observe::Arguments,
 }
 
-/// Where to listen, and with which certificates.
+/// Listeners and their certificates.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListenArguments {
     /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any free

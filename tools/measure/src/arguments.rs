@@ -76,10 +76,10 @@ pub struct Arguments {
     /// The version of HTTP.
     #[command(flatten)]
     pub versions: VersionArguments,
-    /// How connections are made.
+    /// Settings of connections.
     #[command(flatten)]
     pub dialing: DialingArguments,
-    /// What is measured beside the transfer.
+    /// Measurements beside the transfer.
     #[command(flatten)]
     pub probes: ProbeArguments,
     /// Write all figures as JSON; -: to the standard output
@@ -93,7 +93,7 @@ pub struct Arguments {
     pub server_pid: Option<u32>,
 }
 
-/// What is measured beside the transfer.
+/// Measurements beside the transfer.
 #[derive(Debug, Clone, Args)]
 pub struct ProbeArguments {
     /// Probe latency before and during the transfer: on its connection, on another one, at another
@@ -124,7 +124,7 @@ pub struct ProbeArguments {
     pub allow_other_hosts: bool,
 }
 
-/// How connections are made.
+/// Settings of connections.
 #[derive(Debug, Clone, Args)]
 pub struct DialingArguments {
     /// Accept any certificate

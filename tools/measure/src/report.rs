@@ -16,14 +16,14 @@ pub struct Report {
     /// Which way the counted bytes went.
     #[serde(serialize_with = "by_name")]
     pub direction: Direction,
-    /// How much was carried, and how fast.
+    /// Bytes that were carried, and their rate.
     #[serde(flatten)]
     pub volume: Volume,
     /// Requests at a time on each connection.
     pub streams: usize,
     /// Connections.
     pub connections: usize,
-    /// What TCP says.
+    /// Facts from TCP.
     #[serde(flatten)]
     pub tcp: TcpFacts,
     /// CPU of both sides.
@@ -43,12 +43,12 @@ pub struct Report {
     pub setup: Setup,
     /// What the server says of its side, where its protocol has it do so (ndt7).
     pub told: Option<Told>,
-    /// How it ended, if not as it should.
+    /// An end before the transfer was complete.
     #[serde(flatten)]
     pub end: End,
 }
 
-/// How it ended, if not as it should.
+/// An end before the transfer was complete.
 #[derive(Debug, Clone, Serialize)]
 pub struct End {
     /// Somebody ended it before its end (Ctrl-C): the figures are of what was done until then.
@@ -66,7 +66,7 @@ pub struct CpuCosts {
     pub server: Option<Cost>,
 }
 
-/// What TCP says.
+/// Facts from TCP.
 #[derive(Debug, Clone, Serialize)]
 pub struct TcpFacts {
     /// Segments that this side sent again, or packets of QUIC that it declared lost: uploads only.
@@ -77,7 +77,7 @@ pub struct TcpFacts {
     pub congestion_control: Option<String>,
 }
 
-/// How much was carried, and how fast.
+/// Bytes that were carried, and their rate.
 #[derive(Debug, Clone, Serialize)]
 pub struct Volume {
     /// Payload, in bytes.

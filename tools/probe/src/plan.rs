@@ -36,7 +36,7 @@ pub struct Plan {
     pub threads: usize,
     /// The cores that the threads are pinned to, in turn. Empty: not pinned.
     pub cores: Vec<usize>,
-    /// How long connections and requests may take.
+    /// Times that connections and requests may take.
     pub timeouts: Timeouts,
     /// How answers are judged.
     pub expect: Expectations,
@@ -52,7 +52,7 @@ pub struct Plan {
     pub server: ServerProcesses,
 }
 
-/// How long connections and requests may take.
+/// Times that connections and requests may take.
 #[derive(Debug, Clone)]
 pub struct Timeouts {
     /// How long a connection may take to be established, with TLS.

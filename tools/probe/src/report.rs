@@ -142,13 +142,13 @@ pub struct PhaseReport {
     pub first_loss: Option<String>,
     /// Bytes and field compression.
     pub traffic: Traffic,
-    /// How long things took.
+    /// Durations.
     #[serde(flatten)]
     pub times: Times,
-    /// What handshakes were spared.
+    /// Handshakes that were shortened.
     #[serde(flatten)]
     pub handshakes: Handshakes,
-    /// What only some kinds of requests have.
+    /// Figures that only some kinds of requests have.
     #[serde(flatten)]
     pub kinds: Kinds,
     /// What bounded the senders.
@@ -191,7 +191,7 @@ pub struct Costs {
     pub server: Option<ProcessCost>,
 }
 
-/// What handshakes were spared.
+/// Handshakes that were shortened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Handshakes {
     /// Handshakes that resumed a session.
@@ -200,7 +200,7 @@ pub struct Handshakes {
     pub early_count: u64,
 }
 
-/// What only some kinds of requests have.
+/// Figures that only some kinds of requests have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kinds {
     /// Of responses that are streams of events.
@@ -217,7 +217,7 @@ pub struct Kinds {
     pub requests: Vec<RequestReport>,
 }
 
-/// How long things took.
+/// Durations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// From the start (closed loop) or the intended start (open loop) to the end of the answer.

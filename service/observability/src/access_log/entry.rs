@@ -16,7 +16,7 @@ pub struct Asked<'a> {
     pub version: Version,
     /// The method.
     pub method: &'a [u8],
-    /// Path and query, or what else stands in their place.
+    /// Path and query; of a CONNECT, the host.
     pub target: &'a [u8],
     /// The host that was asked for.
     pub host: &'a [u8],

@@ -102,13 +102,13 @@ pub struct Snapshot {
     /// Connections that are open, by kind.
     pub connections: Vec<ConnectionCount>,
     /// What the event loops counted: connections, bytes, turns. What the loop counts of closed connections
-    /// stands in [`EndCounts::closes`].
+    /// is in [`EndCounts::closes`].
     pub event_loop: Stats,
     /// Requests by route.
     pub routes: Vec<RouteSnapshot>,
     /// Requests that are under way and were not answered at once.
     pub in_flight: u64,
-    /// What ended early, or was refused.
+    /// Counts of what ended early, or was refused.
     pub ends: EndCounts,
     /// HTTP/2.
     pub http2: Http2Snapshot,
@@ -126,7 +126,7 @@ pub struct Snapshot {
     pub profile: Option<ProfileSnapshot>,
 }
 
-/// What ended early, or was refused.
+/// Counts of what ended early, or was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndCounts {
     /// Connections that ended, by reason.

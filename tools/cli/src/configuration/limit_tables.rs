@@ -1,6 +1,6 @@
 //! The limits that a file can set, by the names of their fields.
 //!
-//! What a limit is for stands in docs/LIMITS.md, which is written from the declarations.
+//! docs/LIMITS.md, which is written from the declarations, says what each limit is for.
 
 use std::sync::Arc;
 

@@ -355,7 +355,7 @@ pub(super) struct ConnectionArguments {
     /// TLS.
     #[command(flatten)]
     pub(super) tls: TlsArguments,
-    /// What HTTP/2 is told.
+    /// Settings of HTTP/2.
     #[command(flatten)]
     pub(super) windows: Http2Arguments,
 
@@ -382,7 +382,7 @@ pub(super) struct ConnectionArguments {
     pub(super) no_server_watch: bool,
 }
 
-/// What HTTP/2 is told.
+/// Settings of HTTP/2.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Http2Arguments {
     /// HTTP/2: receive window of each stream. Default: grows with use.

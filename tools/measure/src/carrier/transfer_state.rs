@@ -37,7 +37,7 @@ pub(super) struct TransferState {
     pub(super) now_ns: u64,
     pub(super) stage: Stage,
     pub(super) facts: Option<Facts>,
-    /// How far the transfer is.
+    /// Progress of the transfer.
     pub(super) progress: Progress,
     pub(super) error: Option<String>,
     pub(super) pulse: Pulse,
@@ -57,7 +57,7 @@ pub(super) struct TransferState {
     pub(super) told: Option<Told>,
 }
 
-/// How far the transfer is.
+/// Progress of the transfer.
 #[derive(Debug)]
 pub(super) struct Progress {
     /// Connections that can be used.

@@ -51,9 +51,9 @@ pub(super) struct Tally {
     pub(super) first_loss: Option<Cow<'static, str>>,
     /// Completed requests by seat, as far as any has completed some.
     by_seat: Vec<u64>,
-    /// How long things took.
+    /// Durations.
     pub(super) times: TimesTally,
-    /// What only some kinds of requests have.
+    /// Figures that only some kinds of requests have.
     pub(super) kinds: KindsTally,
     pub(super) by_request: ByRequest,
     /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
@@ -63,7 +63,7 @@ pub(super) struct Tally {
     pub(super) ended_ns: u64,
 }
 
-/// What only some kinds of requests have.
+/// Figures that only some kinds of requests have.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KindsTally {
     pub(super) events: EventTally,
@@ -75,7 +75,7 @@ pub(super) struct KindsTally {
     pub(super) users: Option<UsersTally>,
 }
 
-/// How long things took.
+/// Durations.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TimesTally {
     #[serde(with = "encoded")]

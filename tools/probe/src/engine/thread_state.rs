@@ -98,7 +98,7 @@ pub(super) struct ThreadState {
     pub(super) rendered: Rendered,
     /// The cookies that go with it.
     pub(super) cookies: String,
-    /// Which connection is next, and where it goes.
+    /// The next connection, and its destination.
     dealing: Dealing,
     /// Requests in flight, those that don't count included.
     pub(super) in_flight: u64,
@@ -110,7 +110,7 @@ pub(super) struct ThreadState {
     pub(super) records: Vec<Record>,
 }
 
-/// Which connection is next, and where it goes.
+/// The next connection, and its destination.
 #[derive(Debug)]
 pub(super) struct Dealing {
     /// The number of the next connection, and how many threads number theirs.

@@ -123,7 +123,7 @@ struct Settings {
     clients: u64,
     threads: u64,
     streams: u64,
-    /// What HTTP/2 is told.
+    /// Settings of HTTP/2.
     http2: Http2Settings,
     headers: Vec<String>,
     data: Option<Bytes>,
@@ -133,11 +133,11 @@ struct Settings {
     warm_up: Duration,
     inactivity: Option<Duration>,
     rps: Option<u64>,
-    /// What is requested, and where.
+    /// Targets, and the servers that have them.
     targets: Targets,
 }
 
-/// What is requested, and where.
+/// Targets, and the servers that have them.
 struct Targets {
     sni: Option<String>,
     base: Option<String>,
@@ -145,7 +145,7 @@ struct Targets {
     uris: Vec<String>,
 }
 
-/// What HTTP/2 is told.
+/// Settings of HTTP/2.
 struct Http2Settings {
     frame: Option<u32>,
     stream_bits: u32,
