@@ -92,7 +92,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 return Outcome::Again;
             }
             cx.inputs.current.start(&[]);
-            match cx.kernel.receive(socket, cx.inputs.current.block_mut()) {
+            match cx.kernel.receive(socket, cx.inputs.current.block_mut(), usize::MAX) {
                 Ok(0) => return Outcome::Closed(CloseCause::Finished),
                 Ok(count) => {
                     budget.spend_read(count);

@@ -1,42 +1,31 @@
-//! Sockets of datagrams, each with many connections: what comes is told to the service, which says whose it is. Each
-//! connection has a slot as one that has a socket of its own, and sends through the socket by which it came.
+//! Sockets of datagrams, each with many connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
+use bolide_buffers::Datagram;
 
-use crate::address::Address;
-use crate::budget::Budget;
 use crate::datagram_pipe::DatagramPipe;
-use crate::kernel::{Kernel, Ready};
-use crate::mailbox::{Mail, Mailbox};
-use crate::meter::{Meter, Stage};
-use crate::outward_datagrams::{Outward, Shares};
-use crate::readiness::Writing;
-use crate::service::{Arriving, DatagramFlush, Routed, Service};
+use crate::kernel::Kernel;
+use crate::mailbox::Mailbox;
 use crate::slots::Token;
-use crate::socket::{Call, Slot};
-use crate::worker::Worker;
-use crate::worker_context::WorkerContext;
 
 /// The keys of sockets begin here: those of listeners are below.
 const FIRST_KEY: u32 = 1 << 31;
 
 /// A socket of datagrams, and what the kernel said of it.
 pub(crate) struct DatagramSocket<K: Kernel> {
-    socket: K::Datagrams,
-    local: SocketAddr,
+    pub(crate) socket: K::Datagrams,
+    pub(crate) local: SocketAddr,
     /// Which listener sessions are told; none of connections outward.
-    listener: Option<usize>,
-    ready: bool,
+    pub(crate) listener: Option<usize>,
+    pub(crate) ready: bool,
     /// What was sent has met nobody (ICMP).
-    refused: bool,
+    pub(crate) refused: bool,
     /// Connections that wait for room.
-    blocked: Vec<Token>,
+    pub(crate) blocked: Vec<Token>,
     /// Of connections outward.
     pub(crate) outward: Option<Outward>,
 }
@@ -53,25 +42,42 @@ impl<K: Kernel> DatagramSocket<K> {
     }
 }
 
+/// The connections that share a socket.
+#[derive(Debug)]
+pub(crate) struct Outward {
+    pub(crate) to: SocketAddr,
+    /// The connections, and some that are gone.
+    pub(crate) names: Vec<Token>,
+    pub(crate) open_count: usize,
+}
+
+/// The sockets for one address.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    pub(crate) positions: Vec<u8>,
+    /// Which of them the last connection got.
+    pub(crate) last: usize,
+}
+
 /// A worker's sockets, and what it needs for them.
 pub(crate) struct DatagramSockets<K: Kernel, M> {
-    open: Vec<Option<DatagramSocket<K>>>,
+    pub(crate) open: Vec<Option<DatagramSocket<K>>>,
     /// The positions of those that were closed.
     free: Vec<u8>,
     /// Those from which something may be received, by their positions.
-    ready: VecDeque<u8>,
+    pub(crate) ready: VecDeque<u8>,
     /// Those of connections outward, by where these go to.
     pub(crate) outward: BTreeMap<SocketAddr, Shares>,
     /// Another process receives what comes for listeners.
-    are_left: bool,
+    pub(crate) are_left: bool,
     /// By which other processes pass datagrams on.
     pipes: Vec<Arc<DatagramPipe>>,
     /// What has come and was not told to the service.
-    received: Vec<Datagram>,
+    pub(crate) received: Vec<Datagram>,
     /// Connections for which something has come.
-    calls: Vec<Token>,
+    pub(crate) calls: Vec<Token>,
     /// The mailboxes of all workers, by their numbers.
-    workers: Vec<Mailbox<M>>,
+    pub(crate) workers: Vec<Mailbox<M>>,
 }
 
 impl<K: Kernel, M> Default for DatagramSockets<K, M> {
@@ -111,7 +117,7 @@ impl<K: Kernel, M> DatagramSockets<K, M> {
     }
 
     /// Takes a socket, which the kernel is told to watch by the position that it gets.
-    fn add(&mut self, mut bound: DatagramSocket<K>, kernel: &mut K) -> io::Result<u8> {
+    pub(crate) fn add(&mut self, mut bound: DatagramSocket<K>, kernel: &mut K) -> io::Result<u8> {
         let too_many = |_| io::Error::other("there are too many sockets of datagrams");
         let free = self.free.last().copied();
         let position = free.map_or_else(|| u8::try_from(self.open.len()).map_err(too_many), Ok)?;
@@ -152,263 +158,17 @@ impl<K: Kernel, M> DatagramSockets<K, M> {
 
     /// Whether another process receives what comes at this socket.
     #[inline]
-    fn is_left(&mut self, position: usize) -> bool {
+    pub(crate) fn is_left(&mut self, position: usize) -> bool {
         self.are_left && self.at(position).is_some_and(|bound| bound.listener.is_some())
     }
 
     /// Something may be received at a socket.
-    fn note_ready(&mut self, position: usize) {
+    pub(crate) fn note_ready(&mut self, position: usize) {
         if !self.is_left(position)
             && let Some(bound) = self.at(position)
             && !std::mem::replace(&mut bound.ready, true)
         {
             self.ready.push_back(position as u8);
         }
-    }
-}
-
-/// A socket as what datagrams leave by.
-struct Sink<'a, K: Kernel> {
-    kernel: &'a mut K,
-    socket: &'a mut K::Datagrams,
-    meter: &'a Meter,
-    sent: usize,
-    /// Nobody is there.
-    refused: bool,
-}
-
-impl<K: Kernel> DatagramSink for Sink<'_, K> {
-    #[inline]
-    fn send(&mut self, batch: &DatagramBatch, buffer: &[u8]) -> io::Result<()> {
-        let before = self.meter.enter(Stage::SEND);
-        let sent = self.kernel.send_datagrams(self.socket, batch, buffer);
-        self.meter.enter(before);
-        match sent {
-            // These are lost, as those before.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => self.refused = true,
-            sent => {
-                sent?;
-                self.sent += batch.bytes;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<K: Kernel, S: Service> Slot<K, S> {
-    /// Sends what the session has for its socket, unless that is full.
-    pub(crate) fn flush_datagrams(
-        &mut self,
-        cx: &mut WorkerContext<K, S>,
-        budget: &mut Budget,
-    ) -> Flush {
-        let position = usize::from(self.state.datagram_socket);
-        let Some(bound) = cx.datagram_sockets.at(position) else { return Flush::Drained };
-        let (kernel, socket) = (&mut cx.kernel, &mut bound.socket);
-        let mut sink = Sink { kernel, socket, meter: &cx.meter, sent: 0, refused: false };
-        let flushed = cx.service.flush_datagrams(&mut self.session, &mut sink);
-        let DatagramFlush { flush, deadline } = flushed;
-        let (sent, refused) = (sink.sent, sink.refused);
-        cx.meter.enter(Stage::LOOP);
-        budget.spend_sent(sent);
-        cx.stats.bytes_sent += sent as u64;
-        if flush != Flush::Drained {
-            self.state.writing = Writing::Blocked;
-            cx.stats.work.write_blocked += 1;
-            let key = DatagramSockets::<K, S::Message>::key(position);
-            // Without it, what waits leaves at the connection's next deadline.
-            if bound.blocked.is_empty() {
-                let _ = cx.kernel.watch_datagrams(&mut bound.socket, key, true);
-            }
-            bound.blocked.push(cx.passing);
-        }
-        if refused {
-            bound.refused = true;
-            cx.datagram_sockets.note_ready(position);
-        }
-        if let Some(deadline) = deadline {
-            self.deadline = self.deadline.min(cx.meeting(deadline));
-        }
-        flush
-    }
-}
-
-impl<K: Kernel, S: Service> Worker<K, S> {
-    /// Lets datagrams come and leave by `socket`. Sessions are told `listener`.
-    ///
-    /// # Errors
-    ///
-    /// When the kernel can't watch it.
-    pub fn open_datagrams(
-        &mut self,
-        socket: K::Datagrams,
-        local: SocketAddr,
-        listener: usize,
-    ) -> io::Result<()> {
-        self.add_datagrams(DatagramSocket::new(socket, local, Some(listener), None)).map(drop)
-    }
-
-    /// Takes a socket, and returns its position.
-    pub(crate) fn add_datagrams(&mut self, bound: DatagramSocket<K>) -> io::Result<u8> {
-        let WorkerContext { kernel, datagram_sockets, .. } = &mut self.cx;
-        datagram_sockets.add(bound, kernel)
-    }
-
-    /// The kernel reported something of a socket.
-    pub(crate) fn datagrams_reported(&mut self, position: usize, ready: Ready) {
-        if ready.readable || ready.failed {
-            self.cx.datagram_sockets.note_ready(position);
-        }
-        let Some(bound) = self.cx.datagram_sockets.at(position) else { return };
-        if ready.writable && !bound.blocked.is_empty() {
-            let blocked = std::mem::take(&mut bound.blocked);
-            let key = DatagramSockets::<K, S::Message>::key(position);
-            let _ = self.cx.kernel.watch_datagrams(&mut bound.socket, key, false);
-            for token in blocked {
-                let (readable, read_closed, failed) = (false, false, false);
-                let key = token.key();
-                let room = Ready { key, readable, writable: true, read_closed, failed };
-                self.pass(token, Call::Ready(room));
-            }
-        }
-    }
-
-    /// Takes what has come at the sockets, then gives each connection of which something came its turn.
-    #[inline]
-    pub(crate) fn take_datagrams(&mut self) {
-        if !self.cx.datagram_sockets.is_ready() {
-            return;
-        }
-        for _ in 0..self.cx.datagram_sockets.ready.len() {
-            let Some(position) = self.cx.datagram_sockets.ready.pop_front() else { break };
-            if let Some(bound) = self.cx.datagram_sockets.at(position.into()) {
-                bound.ready = false;
-                if self.receive_at(position.into()) {
-                    self.cx.datagram_sockets.note_ready(position.into());
-                }
-            }
-        }
-        self.call_for_datagrams();
-    }
-
-    /// Receives as much as one turn may. Whether there may be more.
-    fn receive_at(&mut self, position: usize) -> bool {
-        let mut left = self.cx.limits.turns.datagrams_per_turn_count as usize;
-        let mut received = std::mem::take(&mut self.cx.datagram_sockets.received);
-        let mut has_more = true;
-        while left > 0 && has_more && !self.cx.datagram_sockets.is_left(position) {
-            let Some(bound) = self.cx.datagram_sockets.at(position) else { break };
-            let refused = std::mem::take(&mut bound.refused);
-            self.cx.meter.enter(Stage::RECEIVE);
-            let result = self.cx.kernel.receive_datagrams(&mut bound.socket, &mut received);
-            self.cx.meter.enter(Stage::LOOP);
-            let kind = result.as_ref().err().map(io::Error::kind);
-            has_more = result.unwrap_or_else(|error| error.kind() != io::ErrorKind::WouldBlock);
-            // An error tells of a datagram that was sent; it counts as one.
-            left = left.saturating_sub(received.len().max(1));
-            for datagram in received.drain(..) {
-                self.datagram_came(position, datagram, false);
-            }
-            if refused || kind == Some(io::ErrorKind::ConnectionRefused) {
-                self.datagrams_refused(position);
-            }
-        }
-        self.cx.datagram_sockets.received = received;
-        has_more
-    }
-
-    /// A datagram came; `is_passed_on`: from another worker or process.
-    fn datagram_came(&mut self, position: usize, datagram: Datagram, is_passed_on: bool) {
-        let (accepts, has_room) = (!self.is_ending(), self.keeps_little());
-        let arriving = Arriving { accepts, has_room, is_passed_on };
-        let WorkerContext { kernel, service, datagram_sockets, meter, stats, now, .. } =
-            &mut self.cx;
-        let Some(bound) = datagram_sockets.at(position) else { return };
-        stats.datagrams += 1;
-        stats.bytes_received += datagram.bytes.len() as u64;
-        let peer = datagram.from;
-        let local = datagram.to.map_or(bound.local, |to| SocketAddr::new(to, bound.local.port()));
-        let socket = &mut bound.socket;
-        let mut sink = Sink { kernel, socket, meter, sent: 0, refused: false };
-        let (listener, now) = (bound.listener, *now);
-        let routed = catch_unwind(AssertUnwindSafe(|| {
-            service.datagram(listener, datagram, arriving, now, &mut sink)
-        }));
-        stats.bytes_sent += sink.sent as u64;
-        let routed = routed.unwrap_or_else(|_| {
-            stats.panics += 1;
-            Routed::Nothing
-        });
-        match routed {
-            Routed::Nothing => {}
-            Routed::For(token) => datagram_sockets.calls.push(token),
-            Routed::New => {
-                if let Some(listener) = listener {
-                    self.begin_by_datagram(position, listener, peer, local);
-                }
-            }
-            Routed::Elsewhere(worker, datagram) => {
-                let local = bound.local;
-                if let Some(mailbox) =
-                    datagram_sockets.workers.get(worker).filter(|_| !is_passed_on)
-                {
-                    stats.datagrams_passed_on += 1;
-                    // A worker that has ended has no connections.
-                    let _ = mailbox.post(Mail::Datagram { local, datagram });
-                }
-            }
-        }
-    }
-
-    /// A connection begins, if there is room.
-    fn begin_by_datagram(
-        &mut self,
-        position: usize,
-        listener: usize,
-        peer: SocketAddr,
-        local: SocketAddr,
-    ) {
-        if !self.has_room() {
-            self.cx.stats.refused += 1;
-            return;
-        }
-        let (peer, local) = (Address::Inet(peer), Address::Inet(local));
-        if let Some(token) = self.admit(None, position as u8, peer, local, listener) {
-            self.cx.datagram_sockets.calls.push(token);
-        }
-    }
-
-    /// Another worker or process got a datagram, at its socket with this address, that is for this one.
-    pub(crate) fn datagram_passed_on(&mut self, local: SocketAddr, datagram: Datagram) {
-        let is_same = |bound: &Option<DatagramSocket<K>>| {
-            bound.as_ref().is_some_and(|bound| bound.listener.is_some() && bound.local == local)
-        };
-        let position = self.cx.datagram_sockets.open.iter().position(is_same);
-        if let Some(position) = position {
-            self.datagram_came(position, datagram, true);
-        }
-    }
-
-    /// Another process receives from here on what comes for listeners. What is for connections of this one it passes on.
-    pub(crate) fn leave_datagrams(&mut self) {
-        let WorkerContext { kernel, datagram_sockets, .. } = &mut self.cx;
-        datagram_sockets.are_left = true;
-        let open = datagram_sockets.open.iter_mut().flatten();
-        for bound in open.filter(|bound| bound.listener.is_some()) {
-            kernel.ignore_datagrams(&mut bound.socket);
-        }
-    }
-
-    /// Gives each connection of which something came its turn.
-    #[inline]
-    pub(crate) fn call_for_datagrams(&mut self) {
-        if self.cx.datagram_sockets.calls.is_empty() {
-            return;
-        }
-        let mut calls = std::mem::take(&mut self.cx.datagram_sockets.calls);
-        for token in calls.drain(..) {
-            self.pass(token, Call::Asked);
-        }
-        self.cx.datagram_sockets.calls = calls;
     }
 }

@@ -23,6 +23,7 @@ mod close_cause;
 mod closing;
 mod datagram_pipe;
 mod datagram_sockets;
+mod datagram_turns;
 mod file;
 mod gather;
 pub mod kernel;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::close_cause::CloseCause;
-use crate::datagram_sockets::DatagramSocket;
+use crate::datagram_sockets::{DatagramSocket, Outward};
 use crate::kernel::Kernel;
 use crate::limits::DATAGRAM_SOCKETS_COUNT;
 use crate::service::Service;
@@ -13,23 +13,6 @@ use crate::worker::Worker;
 
 /// Names of connections that are gone may be kept beyond as many as there are of others, in number.
 const SPARE_NAMES_COUNT: usize = 8;
-
-/// The connections that share a socket.
-#[derive(Debug)]
-pub(crate) struct Outward {
-    to: SocketAddr,
-    /// The connections, and some that are gone.
-    names: Vec<Token>,
-    open_count: usize,
-}
-
-/// The sockets for one address.
-#[derive(Debug, Default)]
-pub(crate) struct Shares {
-    positions: Vec<u8>,
-    /// Which of them the last connection got.
-    last: usize,
-}
 
 impl<K: Kernel, S: Service> Worker<K, S> {
     /// The socket for the next connection to an address, by its position.

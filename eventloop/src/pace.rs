@@ -4,6 +4,9 @@ use std::time::Instant;
 
 use crate::limits::Limits;
 
+/// No bound on reading is lower, in bytes: a full frame of HTTP/2 for each of some streams.
+const READ_BYTES_MIN: usize = 64 * 1024;
+
 /// Rates are measured over this part of [`Limits::unsent_time`] at least.
 const MEASURED_PARTS: u32 = 2;
 
@@ -33,6 +36,13 @@ impl Pace {
     #[inline]
     pub(crate) fn limit(&self) -> usize {
         self.limit as usize
+    }
+
+    /// The most to be read at once: of a connection whose socket has been full once, about as much as may leave. What its session
+    /// can't respond to yet stays in the kernel: kept here, it would be copied in each pass.
+    #[inline]
+    pub(crate) fn read_bytes_max(&self) -> usize {
+        if self.is_measured { self.limit().max(READ_BYTES_MIN) } else { usize::MAX }
     }
 
     /// Bytes left.

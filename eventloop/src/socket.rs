@@ -397,7 +397,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     fn failure(&mut self, cx: &mut WorkerContext<K, S>) -> io::ErrorKind {
         let Some(socket) = &mut self.socket else { return io::ErrorKind::ConnectionReset };
         cx.inputs.current.start(&[]);
-        let received = cx.kernel.receive(socket, cx.inputs.current.block_mut());
+        let received = cx.kernel.receive(socket, cx.inputs.current.block_mut(), usize::MAX);
         received.map_or_else(|error| error.kind(), |_| io::ErrorKind::ConnectionReset)
     }
 
@@ -413,9 +413,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let Some(socket) = &mut self.socket else { return Ok(false) };
         cx.inputs.current.make_room();
         let block = cx.inputs.current.block_mut();
-        let offered = block.capacity() - block.len();
+        let spare = block.capacity() - block.len();
+        let offered = spare.min(self.pace.read_bytes_max());
         cx.meter.enter(Stage::RECEIVE);
-        let received = cx.kernel.receive(socket, block);
+        let received = cx.kernel.receive(socket, block, offered);
         cx.meter.enter(Stage::LOOP);
         match received {
             Ok(0) => {
@@ -426,7 +427,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 budget.spend_read(count);
                 cx.stats.bytes_received += count as u64;
                 self.arrivals.add(count);
-                budget.filled |= count == offered || count >= cx.limits.turns.block_bytes;
+                budget.filled |= count == spare || count >= cx.limits.turns.block_bytes;
                 if count < offered {
                     self.state.reading.came_short();
                 }

@@ -286,8 +286,13 @@ impl Kernel for MioKernel {
     }
 
     #[inline]
-    fn receive(&mut self, socket: &mut MioSocket, block: &mut BytesMut) -> io::Result<usize> {
-        receive::receive(&socket.descriptor, block)
+    fn receive(
+        &mut self,
+        socket: &mut MioSocket,
+        block: &mut BytesMut,
+        bytes_max: usize,
+    ) -> io::Result<usize> {
+        receive::receive(&socket.descriptor, block, bytes_max)
     }
 
     #[inline]

@@ -186,12 +186,17 @@ pub trait Kernel: 'static {
     /// Those of the poller.
     fn register(&mut self, socket: &mut Self::Socket, key: u64) -> io::Result<()>;
 
-    /// Reads once, into the spare capacity of `block`. 0: no byte will follow.
+    /// Reads once, into the spare capacity of `block`, at most `bytes_max`. 0: no byte will follow.
     ///
     /// # Errors
     ///
     /// Those of `recv`.
-    fn receive(&mut self, socket: &mut Self::Socket, block: &mut BytesMut) -> io::Result<usize>;
+    fn receive(
+        &mut self,
+        socket: &mut Self::Socket,
+        block: &mut BytesMut,
+        bytes_max: usize,
+    ) -> io::Result<usize>;
 
     /// Writes once.
     ///

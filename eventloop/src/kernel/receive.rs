@@ -6,14 +6,19 @@ use std::os::fd::AsFd;
 use bytes::BytesMut;
 use rustix::net::RecvFlags;
 
-/// Reads once into the spare capacity of `block` and returns how many bytes came.
+/// Reads once into the spare capacity of `block`, at most `bytes_max`, and returns how many bytes came.
 ///
 /// Zeroing a block before each read would cost more than the read.
 #[inline]
 #[allow(unsafe_code, reason = "the kernel writes where nothing has been written yet")]
-pub(super) fn receive(socket: impl AsFd, block: &mut BytesMut) -> io::Result<usize> {
-    let ((filled, _), _) =
-        rustix::net::recv(socket, block.spare_capacity_mut(), RecvFlags::empty())?;
+pub(super) fn receive(
+    socket: impl AsFd,
+    block: &mut BytesMut,
+    bytes_max: usize,
+) -> io::Result<usize> {
+    let spare = block.spare_capacity_mut();
+    let length = spare.len().min(bytes_max);
+    let ((filled, _), _) = rustix::net::recv(socket, &mut spare[..length], RecvFlags::empty())?;
     let count = filled.len();
     let length = block.len() + count;
     // SAFETY: the first `count` bytes of the spare capacity, which begins at the old length, have

@@ -13,7 +13,7 @@ use bolide_tls::{HandshakeFacts, Opened, TlsFailure, TlsLayer};
 use bytes::Bytes;
 use http::StatusCode;
 
-use crate::quic::Http3;
+use crate::http3::Http3;
 use crate::version::{Version, by_alpn, by_preface};
 use crate::{Http2Stats, Limits, Resets, SharedFields};
 
@@ -184,32 +184,32 @@ impl Connection {
         self.opened(opened.map(|ended| if ended { Opened::Ended } else { Opened::All }));
     }
 
-    /// The same for as many as one turn may open. Returns whether `input` keeps some for the next: the peer's end comes behind them.
+    /// The same for as many as are opened at once, behind what is in `plain`. `input` keeps the others, and the peer's end comes behind
+    /// them: they [may follow](Opened::Part) once the connection was polled, or have to wait for [the next turn](Opened::Cut).
     pub fn open_some_records(
         &mut self,
         input: &mut ReceiveBuffer,
         plain: &mut ReceiveBuffer,
-    ) -> bool {
-        let Some(tls) = &mut self.tls else { return false };
+    ) -> Opened {
+        let Some(tls) = &mut self.tls else { return Opened::All };
         let opened = tls.receive_some(input, plain);
         self.opened(opened)
     }
 
-    /// Records were opened. Returns whether some are left for the next turn.
-    fn opened(&mut self, opened: Result<Opened, TlsFailure>) -> bool {
+    /// Records were opened.
+    fn opened(&mut self, opened: Result<Opened, TlsFailure>) -> Opened {
         match opened {
-            Ok(Opened::All) => {}
-            Ok(Opened::Cut) => return true,
             Ok(Opened::Ended) => {
                 self.ended = true;
                 self.pass_end();
             }
+            Ok(opened) => return opened,
             Err(failure) => {
                 self.closed = Some(if failure.in_handshake { &TLS_HANDSHAKE } else { &TLS_RECORD });
                 self.tls_failure = Some(Box::new(failure));
             }
         }
-        false
+        Opened::All
     }
 
     /// Keeps what polling left of the plaintext.

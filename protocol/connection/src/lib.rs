@@ -4,6 +4,7 @@
 //! not a translator. It must never know a socket or a clock.
 
 mod connection;
+mod http3;
 mod limits;
 mod quic;
 mod shared_fields;
@@ -19,8 +20,8 @@ pub use bolide_quic::{Congestion, CongestionControl, Membership, QuicError, Quic
 pub use bolide_tls::RenewalFacts;
 pub use bolide_tls::{
     Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, HandshakeRules,
-    Identity, IdentityError, Issued, IssuedNames, ServerOptions, ServerTls, TlsFailure, TlsLayer,
-    TlsVersion, Trust, WallClock,
+    Identity, IdentityError, Issued, IssuedNames, Opened, ServerOptions, ServerTls, TlsFailure,
+    TlsLayer, TlsVersion, Trust, WallClock,
 };
 pub use connection::Connection;
 pub use limits::{Limits, Opening};

@@ -18,7 +18,6 @@ use crate::goaway::Leaving;
 use crate::limits::{
     DRAIN_NOTICE, Limits, SCAN_INTERVAL, TRIM_AFTER, UNIDIRECTIONAL_STREAMS_COUNT,
 };
-use crate::receive_stream::Step;
 use crate::scheduler::Scheduler;
 use crate::stream::{Part, Stream, number_of};
 use crate::streams::Streams;
@@ -142,8 +141,8 @@ impl Connection {
                 let step = self.read_stream(cx, number)?;
                 self.streams.charge(number);
                 match step {
-                    Step::Event(event) => return Ok(Output::Exchange(ExchangeId(number), event)),
-                    Step::Idle => {
+                    Some(event) => return Ok(Output::Exchange(ExchangeId(number), event)),
+                    None => {
                         self.ready.pop_front();
                         if let Some(stream) = self.streams.find(number) {
                             stream.receiving.is_ready = false;

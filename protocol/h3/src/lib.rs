@@ -23,6 +23,7 @@ mod send;
 mod send_body;
 mod settings;
 mod shared_fields;
+mod shut_down;
 mod stream;
 mod streams;
 mod transport;

@@ -2,9 +2,7 @@
 
 use bolide_semantics::Priority;
 
-use crate::connection::Connection;
 use crate::limits::EARLY_PRIORITIES_COUNT;
-use crate::transport::{Context, Quic};
 
 /// Priorities of requests that have not come.
 #[derive(Debug, Default)]
@@ -27,26 +25,5 @@ impl EarlyPriorities {
     pub(crate) fn take(&mut self, number: u32) -> Option<Priority> {
         let index = self.waiting.iter().position(|(waiting, _)| *waiting == number)?;
         Some(self.waiting.swap_remove(index).1)
-    }
-}
-
-impl Connection {
-    /// A stream's priority is another from now on.
-    pub(crate) fn reprioritise<Q: Quic>(
-        &mut self,
-        cx: &mut Context<'_, Q>,
-        number: u32,
-        priority: Priority,
-    ) {
-        let Some(stream) = self.streams.find(number) else { return };
-        let before = std::mem::replace(&mut stream.sending.priority, priority);
-        if before == priority {
-            return;
-        }
-        if let Some(turn) = stream.sending.turn {
-            self.scheduler.remove(before, turn);
-            stream.sending.turn = Some(self.scheduler.push(number, priority));
-        }
-        cx.quic.prioritise(stream.id(), priority);
     }
 }

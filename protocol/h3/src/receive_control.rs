@@ -367,6 +367,25 @@ impl Connection {
         }
         Ok(())
     }
+
+    /// A stream's priority is another from now on.
+    pub(crate) fn reprioritise<Q: Quic>(
+        &mut self,
+        cx: &mut Context<'_, Q>,
+        number: u32,
+        priority: Priority,
+    ) {
+        let Some(stream) = self.streams.find(number) else { return };
+        let before = std::mem::replace(&mut stream.sending.priority, priority);
+        if before == priority {
+            return;
+        }
+        if let Some(turn) = stream.sending.turn {
+            self.scheduler.remove(before, turn);
+            stream.sending.turn = Some(self.scheduler.push(number, priority));
+        }
+        cx.quic.prioritise(stream.id(), priority);
+    }
 }
 
 /// Whether the payload of a frame on the control stream means something.

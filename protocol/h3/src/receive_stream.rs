@@ -11,54 +11,45 @@ use crate::transport::{Context, Quic, Read};
 
 const WRONG_LENGTH: &str = "a body that is not as long as its content-length";
 
-/// What a step came to.
-#[derive(Debug)]
-pub(crate) enum Step {
-    /// Nothing more can be read of the stream now.
-    Idle,
-    /// There is something to report.
-    Event(ExchangeEvent),
-}
-
 impl Connection {
-    /// Reads on until there is something to report, or nothing more to read.
+    /// Reads on until there is something to report; `None`: nothing more can be read of the stream now.
     pub(crate) fn read_stream<Q: Quic>(
         &mut self,
         cx: &mut Context<'_, Q>,
         number: u32,
-    ) -> Result<Step, Fault> {
+    ) -> Result<Option<ExchangeEvent>, Fault> {
         loop {
             let full = self.limits.stream_unconsumed_bytes;
-            let Some(stream) = self.streams.find(number) else { return Ok(Step::Idle) };
+            let Some(stream) = self.streams.find(number) else { return Ok(None) };
             let id = stream.id();
             let is_answered = self.role == Role::Server && stream.sending.part == Part::Ended;
             if stream.receiving.part == Part::Ended
                 || (is_answered && stream.kind != ExchangeKind::Tunnel)
             {
-                return Ok(Step::Idle);
+                return Ok(None);
             }
             let receiving = &mut stream.receiving;
             if let Some(required) = receiving.blocked {
                 if !self.compression.decoder.is_ready(required) {
-                    return Ok(Step::Idle);
+                    return Ok(None);
                 }
                 receiving.blocked = None;
                 let section = std::mem::take(&mut receiving.section);
                 self.compression.decoder.unblock();
                 self.compression.blocked.retain(|blocked| *blocked != number);
                 if let Some(event) = self.section(cx, number, &section)? {
-                    return Ok(Step::Event(event));
+                    return Ok(Some(event));
                 }
                 continue;
             }
             if let Some(code) = receiving.reset {
                 self.given_up_by_peer(cx, number, code)?;
-                return Ok(Step::Idle);
+                return Ok(None);
             }
             if receiving.unconsumed >= full {
                 receiving.reset = cx.quic.reset_code(id);
                 if receiving.reset.is_none() {
-                    return Ok(Step::Idle);
+                    return Ok(None);
                 }
                 continue;
             }
@@ -66,7 +57,7 @@ impl Connection {
                 let read = if receiving.has_ended { Read::End } else { cx.quic.read(id) };
                 match read {
                     Read::Data(bytes) => receiving.input = bytes,
-                    Read::Nothing => return Ok(Step::Idle),
+                    Read::Nothing => return Ok(None),
                     Read::Reset(code) => receiving.reset = Some(code),
                     Read::End => {
                         receiving.has_ended = true;
@@ -76,7 +67,7 @@ impl Connection {
                 continue;
             }
             if let Some(event) = self.parse(cx, number)? {
-                return Ok(Step::Event(event));
+                return Ok(Some(event));
             }
         }
     }
@@ -216,8 +207,12 @@ impl Connection {
     }
 
     /// The peer's side of the stream has ended.
-    fn ended<Q: Quic>(&mut self, cx: &mut Context<'_, Q>, number: u32) -> Result<Step, Fault> {
-        let Some(stream) = self.streams.find(number) else { return Ok(Step::Idle) };
+    fn ended<Q: Quic>(
+        &mut self,
+        cx: &mut Context<'_, Q>,
+        number: u32,
+    ) -> Result<Option<ExchangeEvent>, Fault> {
+        let Some(stream) = self.streams.find(number) else { return Ok(None) };
         let receiving = &mut stream.receiving;
         if !receiving.frames.is_between() {
             let what = "a stream that ends within a frame";
@@ -230,21 +225,21 @@ impl Connection {
                     Role::Client => (ErrorCode::MessageError, "a response without a final head"),
                 };
                 self.stream_error(cx, number, code, what)?;
-                Ok(Step::Idle)
+                Ok(None)
             }
             Part::Content if !matches!(receiving.left, 0 | LENGTH_UNKNOWN) => {
                 self.stream_error(cx, number, ErrorCode::MessageError, WRONG_LENGTH)?;
-                Ok(Step::Idle)
+                Ok(None)
             }
             Part::Content => {
                 self.received_all(cx, number)?;
-                Ok(Step::Event(ExchangeEvent::Data(Bytes::new(), End::Yes)))
+                Ok(Some(ExchangeEvent::Data(Bytes::new(), End::Yes)))
             }
             Part::Tail => {
                 self.received_all(cx, number)?;
-                Ok(Step::Idle)
+                Ok(None)
             }
-            Part::Ended => Ok(Step::Idle),
+            Part::Ended => Ok(None),
         }
     }
 

@@ -9,6 +9,8 @@
 #[cfg(not(feature = "quinn"))]
 mod absent;
 #[cfg(feature = "quinn")]
+mod arrivals;
+#[cfg(feature = "quinn")]
 mod connection;
 #[cfg(feature = "quinn")]
 mod endpoint;
@@ -26,7 +28,9 @@ mod windows;
 #[cfg(not(feature = "quinn"))]
 pub use absent::{Arrived, Connection, Delivery, Endpoint, Key};
 #[cfg(feature = "quinn")]
+pub use arrivals::Arrived;
+#[cfg(feature = "quinn")]
 pub use connection::Connection;
 #[cfg(feature = "quinn")]
-pub use endpoint::{Arrived, Delivery, Endpoint, Key};
+pub use endpoint::{Delivery, Endpoint, Key};
 pub use facts::{Congestion, CongestionControl, Membership, QuicError, QuicStats, Secret};

@@ -7,6 +7,8 @@ use std::sync::Arc;
 pub enum Opened {
     /// All that was there is open.
     All,
+    /// As much is open as is opened at once: the rest may follow in this turn.
+    Part,
     /// Records are left for the next turn.
     Cut,
     /// The peer has ended its side with `close_notify`.

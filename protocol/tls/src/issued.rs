@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::server::ClientHello;
 use rustls::sign::CertifiedKey;
 
-use crate::{Identity, IssuedNames};
+use crate::Identity;
 
 /// The protocol of a connection by which a CA validates a name (RFC 8737 §6.2).
 pub(crate) const VALIDATION: &[u8] = b"acme-tls/1";
@@ -42,40 +41,13 @@ impl Issued {
         }
     }
 
-    fn get(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
         table.certificates.get(name).cloned()
     }
 
-    fn challenge(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+    pub(crate) fn challenge(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
         table.challenges.get(name).cloned()
-    }
-}
-
-impl IssuedNames {
-    /// Whether `name` has a certificate of the table or none.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|own| own == name)
-    }
-
-    /// The certificate of one of the names.
-    pub(crate) fn of(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        self.has(name).then(|| self.table.get(name))?
-    }
-
-    /// The certificate for clients that request none of the names.
-    pub(crate) fn default(&self) -> Option<Arc<CertifiedKey>> {
-        self.names.iter().find_map(|name| self.table.get(name))
-    }
-
-    /// The certificate for a connection that only validates a name; `None` as the outer option: it is another connection.
-    pub(crate) fn validation(&self, hello: &ClientHello<'_>) -> Option<Option<Arc<CertifiedKey>>> {
-        let mut protocols = hello.alpn()?;
-        if protocols.next() != Some(VALIDATION) || protocols.next().is_some() {
-            return None;
-        }
-        let name = hello.server_name().map(str::to_ascii_lowercase);
-        Some(name.and_then(|name| self.table.challenge(&name)))
     }
 }

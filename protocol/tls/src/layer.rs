@@ -8,7 +8,7 @@ use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
 use crate::failure::{kind_of, text_of};
-use crate::limits::PASS_OVERHEAD_BYTES;
+use crate::limits::{PART_BYTES, PASS_OVERHEAD_BYTES};
 use crate::rules::name;
 use crate::{Alpn, ClientCertificate, HandshakeFacts, Opened, TlsFailure};
 
@@ -76,6 +76,8 @@ pub struct TlsLayer {
     connection: Box<Connection>,
     /// Plaintext that no parser could use yet.
     rest: Box<[u8]>,
+    /// What the parts of this turn took beyond their content, in bytes.
+    overhead_bytes: usize,
     /// Records that wait to be written, by the plaintext in them, in bytes.
     sealed_bytes: usize,
     /// Once everything is sealed, the peer is told that nothing more comes.
@@ -92,6 +94,7 @@ impl TlsLayer {
         Self {
             connection: Box::new(connection),
             rest: Box::default(),
+            overhead_bytes: 0,
             sealed_bytes: 0,
             closing: false,
             client: OnceCell::new(),
@@ -181,7 +184,8 @@ impl TlsLayer {
         Ok(self.open(input, plain, usize::MAX)? == Opened::Ended)
     }
 
-    /// Opens as much of `input` into `plain` as one turn may: `input` keeps the rest while that is [cut](Opened::Cut).
+    /// Opens as much of `input` into `plain` as is opened at once, behind what an earlier turn or part left: `input` keeps the rest
+    /// if that is a [part](Opened::Part), or [all that one turn may](Opened::Cut).
     ///
     /// # Errors
     ///
@@ -191,20 +195,22 @@ impl TlsLayer {
         input: &mut ReceiveBuffer,
         plain: &mut ReceiveBuffer,
     ) -> Result<Opened, TlsFailure> {
-        self.open(input, plain, PASS_OVERHEAD_BYTES)
+        self.open(input, plain, PART_BYTES)
     }
 
-    /// Opens records until those that are open took `overhead_bytes` more than their content.
+    /// Opens records until that much is open.
     fn open(
         &mut self,
         input: &mut ReceiveBuffer,
         plain: &mut ReceiveBuffer,
-        overhead_bytes: usize,
+        part_bytes: usize,
     ) -> Result<Opened, TlsFailure> {
-        let rest = std::mem::take(&mut self.rest);
-        plain.start(&rest);
+        if plain.is_empty() {
+            plain.start(&std::mem::take(&mut self.rest));
+        }
+        let before_bytes = plain.len();
         // Records are longer than what is in them, and one may have come in part before.
-        plain.expect(input.len() + RECORD_BYTES_MAX);
+        plain.expect(input.len().min(part_bytes) + RECORD_BYTES_MAX);
         let (mut ended, mut consumed_bytes) = (false, 0);
         while !input.is_empty() {
             let mut records = input.unread();
@@ -226,12 +232,17 @@ impl TlsLayer {
                 self.drain(plain);
             }
             consumed_bytes += consumed;
-            let content_bytes = plain.len() - rest.len();
-            if !ended
-                && !input.is_empty()
-                && consumed_bytes.saturating_sub(content_bytes) >= overhead_bytes
-            {
+            let content_bytes = plain.len() - before_bytes;
+            if ended || input.is_empty() || part_bytes == usize::MAX {
+                continue;
+            }
+            let overhead_bytes = self.overhead_bytes + consumed_bytes.saturating_sub(content_bytes);
+            if overhead_bytes >= PASS_OVERHEAD_BYTES {
                 return Ok(Opened::Cut);
+            }
+            if content_bytes >= part_bytes {
+                self.overhead_bytes = overhead_bytes;
+                return Ok(Opened::Part);
             }
         }
         Ok(if ended { Opened::Ended } else { Opened::All })
@@ -250,8 +261,9 @@ impl TlsLayer {
         }
     }
 
-    /// Keeps the plaintext that no parser could use yet.
+    /// Keeps the plaintext that no parser could use yet: the turn is over.
     pub fn keep_rest(&mut self, plain: &mut ReceiveBuffer) {
+        self.overhead_bytes = 0;
         if !plain.is_empty() {
             self.rest = plain.take_rest();
         }

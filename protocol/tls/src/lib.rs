@@ -25,6 +25,7 @@ mod failure;
 mod full_handshakes;
 #[cfg(feature = "rustls")]
 mod issued;
+mod issued_names;
 #[cfg(feature = "rustls")]
 mod layer;
 #[cfg(feature = "rustls")]
@@ -56,11 +57,10 @@ pub use facts::{Alpn, ClientCertificate, HandshakeFacts, Opened};
 pub use full_handshakes::full_handshakes_count;
 #[cfg(feature = "rustls")]
 pub use issued::Issued;
+pub use issued_names::IssuedNames;
 #[cfg(feature = "rustls")]
 pub use layer::TlsLayer;
-pub use options::{
-    ClientOptions, Clients, HandshakeRules, IssuedNames, ServerOptions, TlsVersion, Trust,
-};
+pub use options::{ClientOptions, Clients, HandshakeRules, ServerOptions, TlsVersion, Trust};
 #[cfg(feature = "rustls")]
 pub use renewal::RenewalFacts;
 #[cfg(feature = "rustls")]

@@ -4,6 +4,10 @@
 /// Reason: some 2,000 records of one byte, which take less than a millisecond; full records of a megabyte take 1.4 KiB. Answers: one-byte-records.
 pub(crate) const PASS_OVERHEAD_BYTES: usize = 48 * 1024;
 
+/// How much plaintext is opened before it is parsed. Default: 128 KiB. Unit: bytes. Reason: what a connection whose output is full leaves of it is
+/// copied, and a read can bring a megabyte. Answers: none.
+pub(crate) const PART_BYTES: usize = 128 * 1024;
+
 /// How many sessions a listener keeps of clients that may send early data; beyond it the oldest is forgotten, and its client
 /// begins in full. Default: 8192. Unit: sessions. Reason: two megabytes; some clients are back before as many others came. Answers: replay.
 pub(crate) const EARLY_SESSIONS_COUNT: usize = 8192;

@@ -1,6 +1,6 @@
 //! RFC 8446 §4: what servers and clients show, ask for and agree to.
 
-use crate::{Alpn, Identity, Issued};
+use crate::{Alpn, Identity, IssuedNames};
 
 /// Whom a client trusts.
 #[derive(Debug, Clone)]
@@ -95,13 +95,4 @@ impl Default for HandshakeRules {
             early_data: false,
         }
     }
-}
-
-/// The names of a listener whose certificates are in a table, or will be.
-#[derive(Debug, Clone)]
-pub struct IssuedNames {
-    /// Where the certificates are.
-    pub table: Issued,
-    /// The names, in lower case, without wildcards. The first that has a certificate has the default one, where there is no other.
-    pub names: Vec<String>,
 }

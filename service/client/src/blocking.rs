@@ -3,16 +3,16 @@
 mod addresses;
 mod agent;
 mod client;
-mod command_queue;
+mod client_state;
 mod connection;
 mod error;
 mod pending_request;
 mod redirect;
 mod request;
 mod response;
+mod sending;
 
-pub use client::{Client, ClientBuilder, Versions};
+pub use client::{Client, ClientBuilder, Redirects, Versions};
 pub use error::{ClientError, ErrorKind};
-pub use redirect::Redirects;
 pub use request::{BodyWriter, Request};
 pub use response::Response;

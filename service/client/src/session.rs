@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
-use bolide_connection::{Alpn, Connection, IdentityError, Limits, QuicEndpoint};
+use bolide_connection::{Alpn, Connection, IdentityError, Limits, Opened, QuicEndpoint};
 use bolide_eventloop::{After, CloseCause, Token, Turn};
 use bolide_semantics::{CloseReason, Context, Head, Output};
 
@@ -131,11 +131,6 @@ impl Session {
         let is_tls = self.connection.is_tls();
         // Before records are opened: what they take from the input has been received, too.
         let received = turn.input.len();
-        let records_left =
-            is_tls && self.connection.open_some_records(turn.input, &mut bench.plain);
-        if turn.eof && !records_left {
-            self.connection.receive_eof();
-        }
         self.rtt_after = self.rtt_after.saturating_sub(received);
         if self.rtt_after == 0 {
             self.rtt_after = RTT_AFTER_BYTES;
@@ -143,25 +138,38 @@ impl Session {
                 self.connection.set_rtt(rtt);
             }
         }
-        let input = if is_tls { &mut bench.plain } else { &mut *turn.input };
-        let cx = Context {
-            input,
-            output: turn.output,
-            output_limit: turn.output_limit,
-            head: &mut bench.head,
-            now: turn.now,
+        let (driven, unread) = loop {
+            let opened = self.connection.open_some_records(turn.input, &mut bench.plain);
+            let has_left = matches!(opened, Opened::Cut | Opened::Part);
+            if turn.eof && !has_left {
+                self.connection.receive_eof();
+            }
+            let input = if is_tls { &mut bench.plain } else { &mut *turn.input };
+            let cx = Context {
+                input,
+                output: turn.output,
+                output_limit: turn.output_limit,
+                head: &mut bench.head,
+                now: turn.now,
+            };
+            let mut orders = Orders { connection: &mut self.connection, cx, ordered: false };
+            let driven = drive(&mut orders, &mut self.step, self.required, &bench.limits, owner);
+            let unread = orders.cx.input.len();
+            let is_full = turn.output.len() >= turn.output_limit;
+            match driven {
+                Ok(pass) if opened == Opened::Part && !is_full && !pass.cut => {}
+                Ok(pass) => {
+                    let cut = pass.cut || opened == Opened::Cut;
+                    break (Ok(Pass { cut, ..pass }), unread);
+                }
+                Err(reason) => break (Err(reason), unread),
+            }
         };
-        let mut orders = Orders { connection: &mut self.connection, cx, ordered: false };
-        let driven = drive(&mut orders, &mut self.step, self.required, &bench.limits, owner);
-        let unread = orders.cx.input.len();
         if is_tls {
             self.connection.keep_records(&mut bench.plain);
         }
         match driven {
-            Ok(pass) => {
-                let pass = Pass { cut: pass.cut || records_left, ..pass };
-                self.after(turn, pass, unread, owner)
-            }
+            Ok(pass) => self.after(turn, pass, unread, owner),
             Err(reason) => self.finish(reason, owner),
         }
     }

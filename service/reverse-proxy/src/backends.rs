@@ -1,21 +1,21 @@
 //! The upstreams of one worker: their pools, their health, and whose turn it is.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_client::{ConnectionKey, Dial, Pool, PoolCensus, PoolLimits};
-use bolide_server::Destination;
+use bolide_server::{Destination, ProxyHeader, ProxyVersion};
 use fastrand::Rng;
 use slab::Slab;
 
 use crate::affinity::{Leaning, hash, score};
-use crate::client_pools::ClientPools;
-use crate::connection::ConnectionTasks;
-use crate::shared_exchange::Shared;
+use crate::ejection::Health;
+use crate::shared_exchange::{ConnectionTasks, Shared};
 use crate::upstream::Scheme;
 use crate::watch::Watched;
-use crate::{Balance, ProxyLimits, ProxySettings};
+use crate::{Balance, ProxySettings};
 
 /// One upstream as a worker sees it, or what a worker has beside it for tunnels.
 #[derive(Debug)]
@@ -146,51 +146,25 @@ impl Backend {
     }
 }
 
-/// What failures say of an upstream.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Health {
-    /// In a row.
-    failures: u32,
-    left_alone_until: Option<Instant>,
-    pause: Duration,
-    /// When it was left alone no longer, once it has responded since.
-    back_since: Option<Instant>,
+/// So many pools stay at least before those that are empty are dropped.
+pub(crate) const KEPT_COUNT: usize = 16;
+
+/// Which clients have pools of their own.
+#[derive(Debug)]
+pub(crate) struct ClientPools {
+    /// How headers are written.
+    pub(crate) version: ProxyVersion,
+    /// The backend of a client, by what it is a copy of.
+    pub(crate) places: HashMap<(usize, ProxyHeader), usize>,
+    /// With so many, empty ones are dropped.
+    pub(crate) sweep_at: usize,
+    /// Where the search for an idle connection goes on.
+    pub(crate) hand: usize,
 }
 
-impl Health {
-    fn is_left_alone(&self, now: Instant) -> bool {
-        self.left_alone_until.is_some_and(|until| now < until)
-    }
-
-    /// Since when it is left alone no longer, if it was.
-    fn back_since(&self, now: Instant) -> Option<Instant> {
-        self.left_alone_until.filter(|until| *until <= now).or(self.back_since)
-    }
-
-    /// Whether it was left alone before.
-    #[inline]
-    pub(crate) fn succeeded(&mut self) -> bool {
-        if self.failures == 0 {
-            return false;
-        }
-        let was = std::mem::take(self);
-        self.back_since = was.left_alone_until.or(was.back_since);
-        was.left_alone_until.is_some()
-    }
-
-    /// For how long it is left alone from here on, if it is.
-    pub(crate) fn failed(&mut self, limits: &ProxyLimits, now: Instant) -> Option<Duration> {
-        self.failures = self.failures.saturating_add(1);
-        if self.failures < limits.choice.failures_count || self.is_left_alone(now) {
-            return None;
-        }
-        self.pause = if self.pause.is_zero() {
-            limits.choice.ejection_time
-        } else {
-            (self.pause * 2).min(limits.choice.ejection_time_max)
-        };
-        self.left_alone_until = Some(now + self.pause);
-        Some(self.pause)
+impl ClientPools {
+    fn new(version: ProxyVersion) -> Self {
+        Self { version, places: HashMap::new(), sweep_at: KEPT_COUNT, hand: 0 }
     }
 }
 

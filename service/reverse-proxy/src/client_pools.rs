@@ -1,36 +1,13 @@
 //! HAProxy's `proxy-protocol.txt`: connections that begin with a PROXY header carry the requests of the client that it names,
 //! and no others.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use bolide_client::PoolCensus;
-use bolide_server::{ProxyHeader, ProxyVersion, Request};
+use bolide_server::{ProxyHeader, Request};
 
-use crate::backends::{Backend, Backends};
-
-/// So many pools stay at least before those that are empty are dropped.
-const KEPT_COUNT: usize = 16;
-
-/// Which clients have pools of their own.
-#[derive(Debug)]
-pub(crate) struct ClientPools {
-    /// How headers are written.
-    version: ProxyVersion,
-    /// The backend of a client, by what it is a copy of.
-    places: HashMap<(usize, ProxyHeader), usize>,
-    /// With so many, empty ones are dropped.
-    sweep_at: usize,
-    /// Where the search for an idle connection goes on.
-    hand: usize,
-}
-
-impl ClientPools {
-    pub(crate) fn new(version: ProxyVersion) -> Self {
-        Self { version, places: HashMap::new(), sweep_at: KEPT_COUNT, hand: 0 }
-    }
-}
+use crate::backends::{Backend, Backends, KEPT_COUNT};
 
 /// What a PROXY header says of the client of a request. Requests of one client's connection have the same; a client that a
 /// trusted proxy names has no port.

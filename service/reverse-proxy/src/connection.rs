@@ -1,6 +1,5 @@
 //! One connection to an upstream, on the worker's event loop.
 
-use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
@@ -8,74 +7,36 @@ use std::time::Instant;
 use bolide_client::{ConnectionKey, Session};
 use bolide_eventloop::{DatagramFlush, Outbound as BegunOutbound};
 use bolide_server::{
-    After, Agenda, CloseCause, DatagramSink, Destination, Dialled, Flush, Message, Outbound,
-    OutwardQuic, SendQueue, Token, Turn, Waker,
+    After, Agenda, CloseCause, DatagramSink, Dialled, Flush, Message, Outbound, Outward,
+    OutwardQuic, SendQueue, Turn, Waker,
 };
 
 use crate::exchanges::UpstreamExchanges;
 use crate::failure::Failure;
-use crate::shared_exchange::Shared;
+use crate::shared_exchange::ConnectionTasks;
 use crate::worker::{Dial, Worker};
 
-/// Where the client's sides leave what a connection is to look at.
-#[derive(Debug)]
-pub(crate) struct ConnectionTasks {
-    /// Where the connection goes to.
-    pub(crate) to: Destination,
-    /// Keeps its backend.
-    _lease: Rc<()>,
-    pub(crate) key: Cell<Option<ConnectionKey>>,
-    /// The upstream is no longer there: the connection takes no more requests.
-    pub(crate) is_leaving: Cell<bool>,
-    token: Cell<Option<Token>>,
-    /// Calls the connection from where no agenda is at hand.
-    waker: RefCell<Option<Waker>>,
-    pub(crate) inbox: RefCell<Vec<Shared>>,
-    /// Many exchanges share the connection, and its receive window.
-    pub(crate) is_multiplexed: Cell<bool>,
-}
-
-impl ConnectionTasks {
-    pub(crate) fn new(to: Destination, lease: Rc<()>) -> Self {
-        Self {
-            to,
-            _lease: lease,
-            key: Cell::default(),
-            is_leaving: Cell::default(),
-            token: Cell::default(),
-            waker: RefCell::default(),
-            inbox: RefCell::default(),
-            is_multiplexed: Cell::default(),
-        }
-    }
-
-    /// Leaves an exchange to be looked at. Returns whom to call, unless that was done before.
-    pub(crate) fn leave(&self, state: Shared) -> Option<Token> {
-        let mut inbox = self.inbox.borrow_mut();
-        inbox.push(state);
-        self.token.get().filter(|_| inbox.len() == 1)
-    }
-
-    pub(crate) fn token(&self) -> Option<Token> {
-        self.token.get()
-    }
-
-    /// Calls the connection, later than [`Agenda::call`] would.
-    pub(crate) fn wake(&self) {
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake();
+impl Worker {
+    /// Makes the connections that are wanted.
+    pub(crate) fn dial(self: &Rc<Self>, upstream: usize, outward: &mut Outward<'_>, now: Instant) {
+        let mut backends = self.backends.borrow_mut();
+        let backend = &mut backends[upstream];
+        for _ in 0..backend.pool.dials_wanted() {
+            let (key, tasks, to) = backend.begin_dial();
+            let worker = Rc::clone(self);
+            outward.connect(to, Box::new(Dialling { worker, upstream, key, tasks, now }));
         }
     }
 }
 
 /// A connection that was asked for.
-pub(crate) struct Dialling {
-    pub(crate) worker: Rc<Worker>,
-    pub(crate) upstream: usize,
-    pub(crate) key: ConnectionKey,
-    pub(crate) tasks: Rc<ConnectionTasks>,
+struct Dialling {
+    worker: Rc<Worker>,
+    upstream: usize,
+    key: ConnectionKey,
+    tasks: Rc<ConnectionTasks>,
     /// When it was asked for.
-    pub(crate) now: Instant,
+    now: Instant,
 }
 
 impl Dialled for Dialling {

@@ -14,10 +14,9 @@ use bolide_server::{Agenda, Bytes, Method};
 use http::Version;
 use smallvec::SmallVec;
 
-use crate::connection::ConnectionTasks;
 use crate::failure::{Failure, Repeat};
 use crate::limits::INTERIM_WAITING_COUNT;
-use crate::shared_exchange::{Flow, Next, Shared, SharedExchange};
+use crate::shared_exchange::{ConnectionTasks, Flow, Next, Shared, SharedExchange};
 use crate::tunnels::Wish;
 use crate::worker::{Dial, Worker};
 

@@ -21,6 +21,7 @@ mod backends;
 mod client_pools;
 mod connection;
 mod counters;
+mod ejection;
 mod exchanges;
 mod failure;
 mod forwarded_request;

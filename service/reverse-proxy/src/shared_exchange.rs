@@ -1,15 +1,16 @@
 //! One exchange on its way through the proxy: what its two sides leave for each other.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
-use bolide_client::WaitKey;
+use bolide_client::{ConnectionKey, WaitKey};
 use bolide_semantics::{End, ExchangeId, Head};
-use bolide_server::{Agenda, Bytes, Chunk, LocalWaker, UpstreamTimes, WaitingPieces};
+use bolide_server::{
+    Agenda, Bytes, Chunk, Destination, LocalWaker, Token, UpstreamTimes, WaitingPieces, Waker,
+};
 
-use crate::connection::ConnectionTasks;
 use crate::failure::Failure;
 use crate::tunnels::Wish;
 
@@ -85,6 +86,57 @@ pub(crate) struct Switch {
     pub(crate) wish_sent: bool,
     /// What follows the answer's head goes both ways, as it is.
     pub(crate) tunnel: bool,
+}
+
+/// Where the client's sides leave what a connection is to look at.
+#[derive(Debug)]
+pub(crate) struct ConnectionTasks {
+    /// Where the connection goes to.
+    pub(crate) to: Destination,
+    /// Keeps its backend.
+    _lease: Rc<()>,
+    pub(crate) key: Cell<Option<ConnectionKey>>,
+    /// The upstream is no longer there: the connection takes no more requests.
+    pub(crate) is_leaving: Cell<bool>,
+    pub(crate) token: Cell<Option<Token>>,
+    /// Calls the connection from where no agenda is at hand.
+    pub(crate) waker: RefCell<Option<Waker>>,
+    pub(crate) inbox: RefCell<Vec<Shared>>,
+    /// Many exchanges share the connection, and its receive window.
+    pub(crate) is_multiplexed: Cell<bool>,
+}
+
+impl ConnectionTasks {
+    pub(crate) fn new(to: Destination, lease: Rc<()>) -> Self {
+        Self {
+            to,
+            _lease: lease,
+            key: Cell::default(),
+            is_leaving: Cell::default(),
+            token: Cell::default(),
+            waker: RefCell::default(),
+            inbox: RefCell::default(),
+            is_multiplexed: Cell::default(),
+        }
+    }
+
+    /// Leaves an exchange to be looked at. Returns whom to call, unless that was done before.
+    pub(crate) fn leave(&self, state: Shared) -> Option<Token> {
+        let mut inbox = self.inbox.borrow_mut();
+        inbox.push(state);
+        self.token.get().filter(|_| inbox.len() == 1)
+    }
+
+    pub(crate) fn token(&self) -> Option<Token> {
+        self.token.get()
+    }
+
+    /// Calls the connection, later than [`Agenda::call`] would.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake();
+        }
+    }
 }
 
 /// A body on its way, in one direction.

@@ -13,7 +13,7 @@ use std::time::Instant;
 use bolide_client::{Identity, ResolveError, Trust, resolve};
 use bolide_server::{Destination, ProxyVersion};
 
-use crate::backends::Health;
+use crate::ejection::Health;
 use crate::health::{HealthCheck, Streak};
 use crate::journal::Journal;
 use crate::upstream::Upstream;

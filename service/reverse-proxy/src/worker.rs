@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use bolide_client::{ConnectionKey, Workbench};
-use bolide_server::{After, Agenda, Destination, Outward};
+use bolide_server::{After, Agenda, Destination};
 
 use crate::backends::Backends;
-use crate::connection::Dialling;
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::shared_exchange::Shared;
@@ -69,17 +68,6 @@ impl Worker {
         backends.sum_up(backend);
         let (open, census) = backends.census(upstream);
         self.counters[upstream].show(open, census);
-    }
-
-    /// Makes the connections that are wanted.
-    pub(crate) fn dial(self: &Rc<Self>, upstream: usize, outward: &mut Outward<'_>, now: Instant) {
-        let mut backends = self.backends.borrow_mut();
-        let backend = &mut backends[upstream];
-        for _ in 0..backend.pool.dials_wanted() {
-            let (key, tasks, to) = backend.begin_dial();
-            let worker = Rc::clone(self);
-            outward.connect(to, Box::new(Dialling { worker, upstream, key, tasks, now }));
-        }
     }
 
     /// A connection could not be made.

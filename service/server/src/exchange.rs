@@ -1,43 +1,43 @@
 //! One exchange in flight: from a handler's decision to its last byte.
 
 use std::cell::Cell;
-use std::fmt;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::Chunk;
 use bolide_connection::{Connection, SharedFields};
 use bolide_eventloop::{BbrInfo, Meter, Path, TcpInfo};
 use bolide_semantics::{
-    Content, Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, ResponseHead,
-    has_no_body,
+    Content, Context, Date, End, ExchangeId, FieldName, FieldRef, Misuse, ResponseHead, has_no_body,
 };
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 
+use crate::advertised::Advertised;
 use crate::ends::Ends;
+use crate::events_left::take_event;
 use crate::ingress::REQUEST_ID;
 use crate::limits::ENCODED_PIECE_BYTES;
 use crate::local_waker::{Calls, LocalWaker};
 use crate::outward::Outward;
-use crate::patience::Patience;
-use crate::quic::Advertised;
 use crate::responder::Address;
 use crate::response::{Body, Fields, Pull, ResponseKind, Trailed};
-use crate::session::timing;
-use crate::work::take_event;
-use crate::{Exchange, Handler, Response, Waker};
+use crate::server_timing;
+use crate::{Response, Waker};
 use bolide_observability::{ENCODE, HANDLER};
 
+mod active;
 mod cancel;
 mod encode;
 mod encoded;
+mod files;
 mod notes;
 mod paced;
 mod state;
+mod timeouts;
 
+pub(crate) use active::{Active, OrElse, WaitingBody};
 pub(crate) use encoded::Encoded;
 pub(crate) use state::{Kind, Phase, Record, State};
 
@@ -50,40 +50,7 @@ const ALT_SVC: &str = "alt-svc";
 /// A response with more fields of its own than that takes memory while it is written.
 const OWN_FIELDS_COUNT: usize = 8;
 
-/// An exchange that was not answered at once.
-#[derive(Debug)]
-pub(crate) struct Active {
-    pub(crate) id: ExchangeId,
-    pub(crate) driver: Option<Box<dyn Exchange>>,
-    pub(crate) state: State,
-    pub(crate) patience: Patience,
-    /// Who answers if nobody else will.
-    pub(crate) or_else: Option<Box<OrElse>>,
-}
-
-/// A request that may be passed on to another handler.
-pub(crate) struct OrElse {
-    pub(crate) head: Head,
-    pub(crate) handler: Rc<dyn Handler>,
-    /// What has come of the body; none: no body follows the head.
-    pub(crate) body: Option<WaitingBody>,
-}
-
-/// A request's body, as far as it has come, which waits for its handler: not consumed, so that the client stops.
-#[derive(Debug, Default)]
-pub(crate) struct WaitingBody {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) has_ended: bool,
-    pub(crate) trailers: Option<Head>,
-}
-
-impl fmt::Debug for OrElse {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("OrElse")
-    }
-}
-
-/// By what an [`Exchange`] answers: orders to the connection, for this exchange.
+/// By what an [`Exchange`](crate::Exchange) answers: orders to the connection, for this exchange.
 #[derive(Debug)]
 pub struct Io<'a> {
     pub(crate) connection: &'a mut Connection,
@@ -136,7 +103,7 @@ impl Io<'_> {
     /// Sends a whole response. Ignored when the response has begun already.
     pub fn respond(&mut self, mut response: Response) {
         if let Some(began) = self.state.timed.take() {
-            timing::add_total(&mut response, began);
+            server_timing::add_total(&mut response, began);
         }
         self.encoding(|io| io.answer(&mut response));
     }
@@ -233,7 +200,7 @@ impl Io<'_> {
     }
 
     /// Sends the next piece of the body. Gives it back while the piece before has not left:
-    /// [`Exchange::on_sendable`] will be called.
+    /// [`Exchange::on_sendable`](crate::Exchange::on_sendable) will be called.
     ///
     /// # Errors
     ///
@@ -305,7 +272,7 @@ impl Io<'_> {
     }
 
     /// Whether one more event may be handled of which one piece of data may bring many, a message say. If not, the other
-    /// connections have their turn first, and [`Exchange::on_wake`] follows.
+    /// connections have their turn first, and [`Exchange::on_wake`](crate::Exchange::on_wake) follows.
     pub(crate) fn may_go_on(&mut self) -> bool {
         let may = self.events_left.get() > 0;
         self.yields |= !may;
@@ -322,7 +289,7 @@ impl Io<'_> {
         take_event(self.events_left);
     }
 
-    /// Asks for [`Exchange::on_wake`] at this time, in place of any asked for before; `None`: not any more. It
+    /// Asks for [`Exchange::on_wake`](crate::Exchange::on_wake) at this time, in place of any asked for before; `None`: not any more. It
     /// may come some milliseconds late, and once: who wants more asks again.
     pub fn wake_at(&mut self, at: Option<Instant>) {
         // Never in this turn, for the clock stands still in it; but one that is due stays so, or data that
@@ -333,13 +300,13 @@ impl Io<'_> {
         self.state.alarm = at.map(|at| if at > now || is_due { at } else { later });
     }
 
-    /// A handle with which any thread can ask for [`Exchange::on_wake`].
+    /// A handle with which any thread can ask for [`Exchange::on_wake`](crate::Exchange::on_wake).
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.address.waker()
     }
 
-    /// A handle with which the worker's other connections ask for [`Exchange::on_wake`].
+    /// A handle with which the worker's other connections ask for [`Exchange::on_wake`](crate::Exchange::on_wake).
     #[must_use]
     pub fn local_waker(&mut self) -> LocalWaker {
         LocalWaker::new(self.address.token, self.id, self.calls.get_or_insert_default())
@@ -368,7 +335,7 @@ impl Io<'_> {
         let is_dated = fields.iter().any(|field| field.known == Some(FieldName::Date));
         let is_final = !status.is_informational();
         let date = (!is_dated && is_final).then_some(self.date.as_bytes());
-        let timed = self.state.timed.map(timing::total);
+        let timed = self.state.timed.map(server_timing::total);
         let id = self.state.request_id.take();
         let mut own: SmallVec<[FieldRef<'_>; 2 * OWN_FIELDS_COUNT]> = SmallVec::new();
         let mut fields = fields;

@@ -21,20 +21,24 @@ pub struct KeptRequest {
     waker: Waker,
 }
 
-impl KeptRequest {
-    pub(crate) fn of(request: &Request<'_>) -> Self {
-        let parameters = request.parameters.into_iter().flat_map(|all| all.iter());
-        let decoded = |name: &str| request.param(name).unwrap_or_default().into();
-        Self {
-            head: request.head.clone(),
+impl Request<'_> {
+    /// A copy of the head, and of what is known of the connection, for later or for another thread.
+    #[must_use]
+    pub fn keep(&self) -> KeptRequest {
+        let parameters = self.parameters.into_iter().flat_map(|all| all.iter());
+        let decoded = |name: &str| self.param(name).unwrap_or_default().into();
+        KeptRequest {
+            head: self.head.clone(),
             parameters: parameters.map(|(name, _)| (name.into(), decoded(name))).collect(),
-            peer: request.peer(),
-            client: request.client(),
-            is_secure: request.scheme() == "https",
-            waker: request.waker(),
+            peer: self.peer(),
+            client: self.client(),
+            is_secure: self.scheme() == "https",
+            waker: self.waker(),
         }
     }
+}
 
+impl KeptRequest {
     /// The memory that it takes beyond its own size, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let of_one = |(name, value): &(Box<str>, Box<str>)| {

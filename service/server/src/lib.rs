@@ -5,7 +5,9 @@
 //! [`Exchange`] over to stream, or keeps a [`Responder`] to answer later.
 
 mod admin;
+mod advertised;
 mod announced;
+mod changes;
 mod clients;
 mod coding;
 mod collect;
@@ -13,8 +15,10 @@ mod derived;
 mod ends;
 mod error;
 mod events;
+mod events_left;
 mod exchange;
 mod file_piece;
+mod followed_datagrams;
 mod forwarded;
 mod handler;
 mod handover;
@@ -35,8 +39,10 @@ mod refusal;
 mod request;
 mod responder;
 mod response;
+mod response_settings;
 mod router;
 mod server;
+mod server_timing;
 mod service;
 mod session;
 mod tuning;
@@ -75,8 +81,9 @@ pub use error::Error;
 pub use events::{EventError, EventSender, ServerEvent};
 pub use exchange::Io;
 pub use file_piece::FilePiece;
+pub use followed_datagrams::EarlierProcess;
 pub use handler::{Alternatives, BodyLimit, Exchange, Handler, Reply, body_limit, with_state};
-pub use handover::{EarlierProcess, ListenerSockets, Pulse};
+pub use handover::{ListenerSockets, Pulse};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use ingress::{ForwardedFields, Ingress, ProxyProtocol, RequestId};
 #[cfg(feature = "json")]

@@ -2,39 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Limits;
-use crate::exchange::Active;
-
 /// How long an exchange may take; zero: for ever.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
     /// For its response to begin.
-    response: Duration,
+    pub(crate) response: Duration,
     /// In all.
-    exchange: Duration,
-}
-
-impl Active {
-    /// When the exchange is to be ended, if nothing changes until then.
-    #[inline]
-    pub(crate) fn ends(&self, limits: &Limits) -> Option<Instant> {
-        let answered = !self.state.phase.is_unanswered();
-        let mut timeouts =
-            Timeouts { response: limits.response_timeout, exchange: limits.exchange_timeout };
-        if self.state.policy.is_set() {
-            self.set_own(&mut timeouts);
-        }
-        self.patience.ends(answered, timeouts)
-    }
-
-    /// The policy of the exchange may have timeouts of its own.
-    #[cold]
-    fn set_own(&self, timeouts: &mut Timeouts) {
-        if let Some(policy) = self.state.policy.get() {
-            timeouts.response = policy.response_timeout().unwrap_or(timeouts.response);
-            timeouts.exchange = policy.exchange_timeout().unwrap_or(timeouts.exchange);
-        }
-    }
+    pub(crate) exchange: Duration,
 }
 
 /// The times of one open exchange.

@@ -13,9 +13,6 @@ use bolide_connection::{
 };
 use bolide_eventloop::{Arriving, DatagramFlush, DatagramPipe, Routed, Token, random_seed};
 
-/// How long clients may remember that HTTP/3 is served, in seconds.
-const REMEMBERED_SECONDS: u32 = 86_400;
-
 /// What processes that follow one another at the same UDP ports share.
 #[derive(Debug, Clone)]
 pub(crate) struct Lineage {
@@ -205,23 +202,5 @@ impl Endpoints {
         if let Some(endpoint) = connection.endpoint().and_then(|place| self.at(place)) {
             connection.forget_datagrams(endpoint, now);
         }
-    }
-}
-
-/// RFC 7838 §3: what a response over TLS says of HTTP/3 at the same port.
-#[derive(Debug, Clone)]
-pub(crate) struct Advertised {
-    port: u16,
-    value: String,
-}
-
-impl Advertised {
-    pub(crate) fn new(port: u16) -> Self {
-        Self { port, value: format!("h3=\":{port}\"; ma={REMEMBERED_SECONDS}") }
-    }
-
-    /// What a client is told that has connected to this port.
-    pub(crate) fn at(advertised: &[Self], port: u16) -> Option<&str> {
-        advertised.iter().find(|one| one.port == port).map(|one| &*one.value)
     }
 }

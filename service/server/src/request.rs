@@ -15,7 +15,6 @@ use percent_encoding::percent_decode_str;
 use crate::Ingress;
 use crate::ends::Ends;
 use crate::forwarded::Client;
-use crate::kept::KeptRequest;
 use crate::policy::{Policy, PolicySlot};
 use crate::responder::{Address, MovableWaker, Responder, Waker};
 
@@ -224,12 +223,6 @@ impl<'a> Request<'a> {
             None if self.body_follows => RequestBody::Follows,
             None => RequestBody::Empty,
         }
-    }
-
-    /// A copy of the head, and of what is known of the connection, for later or for another thread.
-    #[must_use]
-    pub fn keep(&self) -> KeptRequest {
-        KeptRequest::of(self)
     }
 
     /// The length of the body in bytes, when the client has announced it.

@@ -1,6 +1,5 @@
 //! Handles by which other threads reach an exchange on its worker.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -9,7 +8,7 @@ use bolide_eventloop::{DatagramPipe, Mailbox, Token, Turn};
 use bolide_semantics::ExchangeId;
 use http::StatusCode;
 
-use crate::{Ingress, Limits, Response, Router};
+use crate::Response;
 
 /// What other threads tell a session.
 #[derive(Debug)]
@@ -25,7 +24,10 @@ pub(crate) enum MessageKind {
     /// A piece of the response's body was encoded.
     Encoded,
     PassOn,
-    Reload(Reload),
+    /// A change is to be made. Dropped once the worker has made it.
+    Changed(Sender<()>),
+    /// The lines of the access log that wait belong to where it goes now. Dropped once they are handed over.
+    HandOverLog(Sender<()>),
     /// Somebody else takes the connections over: what ends from here on ends without losing a request. With a pipe, it has
     /// the UDP sockets, too.
     Leave(Option<Arc<DatagramPipe>>),
@@ -37,41 +39,6 @@ impl Message {
     /// A message to the worker itself.
     pub(crate) fn to_worker(kind: MessageKind) -> Self {
         Self { exchange: ExchangeId(0), kind }
-    }
-}
-
-/// Something new for a worker.
-pub(crate) struct Reload {
-    pub(crate) change: Change,
-    /// Dropped once the worker has it.
-    pub(crate) done: Sender<()>,
-}
-
-/// Makes the routes of a worker.
-pub(crate) type Routes = dyn Fn() -> Router + Send + Sync;
-
-/// What changes while a worker runs.
-#[derive(Clone)]
-pub(crate) enum Change {
-    Routes(Arc<Routes>),
-    Limits(Box<Limits>),
-    ServerTiming(bool),
-    Ingress(Box<Ingress>),
-    /// The access log is about to go elsewhere: lines that wait belong to where it goes now.
-    AccessLog,
-}
-
-impl Change {
-    /// Sends it to a worker, which drops a copy of `done` once it has it. `false`: the worker has ended.
-    pub(crate) fn send(&self, worker: &Mailbox<Message>, done: &Sender<()>) -> bool {
-        let reload = Reload { change: self.clone(), done: done.clone() };
-        worker.send(Token::NOBODY, Message::to_worker(MessageKind::Reload(reload))).is_ok()
-    }
-}
-
-impl fmt::Debug for Reload {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Reload")
     }
 }
 

@@ -6,19 +6,20 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{Congestion, ServerTls};
 use bolide_eventloop::{
-    Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats,
+    Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
 };
 
-use crate::handover::Datagrams;
+use crate::changes::{Changes, Routes};
+use crate::followed_datagrams::Datagrams;
 use crate::observe::Observed;
 use crate::quic::Lineage;
-use crate::responder::{Change, Routes};
-use crate::service::HttpService;
+use crate::responder::MessageKind;
+use crate::service::{HttpService, OfServer};
 use crate::watchdog::{Beats, Watchdog};
 use crate::{
     AccessLog, Error, Ingress, Limits, Message, Metrics, Profile, ProxyProtocol, Router,
@@ -27,6 +28,7 @@ use crate::{
 use http3::Sockets;
 
 mod http3;
+mod reload;
 mod tls;
 
 pub use tls::Tls;
@@ -369,7 +371,7 @@ impl Server {
         }
         let Some(bound) = self.bound.take() else { return Err(Error::NoListener) };
         let Bound { listeners, tls, paths, http3 } = bound;
-        let (addresses, clients) = (listeners.addresses(), Arc::default());
+        let (addresses, of_server) = (listeners.addresses(), OfServer::default());
         let (limits, wall_clock) = (self.limits, self.wall_clock);
         let (ingress, proxy_protocols) = (self.ingress, self.proxy_protocols);
         let mut observed = self.observed;
@@ -391,15 +393,19 @@ impl Server {
         http3.tell(self.name);
         let (has_http3, lineage) = (http3.are_open(), self.lineage);
         let plan = http3.plan(&addresses, self.workers, lineage.clone(), self.congestion);
+        let changes = of_server.changes.clone();
         let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {
-                log.add_worker(move |done| Change::AccessLog.send(&mailbox, done));
+                log.add_worker(move |done| {
+                    let kind = MessageKind::HandOverLog(done.clone());
+                    mailbox.send(Token::NOBODY, Message::to_worker(kind)).is_ok()
+                });
             }
             let (endpoints, advertised) = plan.of_worker(worker, &tls, wall_clock);
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
                 .behind(proxy_protocols.clone(), &ingress)
-                .sharing(&clients)
+                .sharing(&of_server)
                 .with_http3(endpoints, advertised)
         })?;
         if let Some(metrics) = &metrics {
@@ -408,7 +414,19 @@ impl Server {
         let (server, workers, drain) = (self.name, self.workers, self.drain);
         tracing::info!(target: "bolide::server", server, workers, "the server has started");
         let datagrams = Datagrams::start(has_http3, lineage, &handle)?;
-        Ok(Running { handle, addresses, paths, drain, metrics, watchdog, name: server, datagrams })
+        let name = server;
+        let running = Running {
+            handle,
+            addresses,
+            paths,
+            drain,
+            metrics,
+            watchdog,
+            name,
+            datagrams,
+            changes,
+        };
+        Ok(running)
     }
 
     /// Runs until SIGTERM or SIGINT, then drains.
@@ -463,6 +481,7 @@ pub struct Running {
     watchdog: Option<Watchdog>,
     name: &'static str,
     pub(crate) datagrams: Datagrams,
+    changes: Changes,
 }
 
 impl fmt::Debug for Running {
@@ -501,50 +520,9 @@ impl Running {
         self.metrics.as_ref().map(Metrics::snapshot)
     }
 
-    /// Gives each worker new routes, and returns when all have them. No connection ends: exchanges that are
-    /// under way stay with the handlers that began them, and requests that come later find the new routes.
-    ///
-    /// # Errors
-    ///
-    /// When a route can't be: the old ones stay.
-    pub fn reload(&self, routes: impl Fn() -> Router + Send + Sync + 'static) -> Result<(), Error> {
-        routes().check()?;
-        self.change(&Change::Routes(Arc::new(routes)));
-        Ok(())
-    }
-
-    /// Gives each worker other limits, and returns when all have them. What the limits say of requests counts
-    /// for those that come later; connections that are open keep what was said of connections.
-    pub fn set_limits(&self, limits: Limits) {
-        self.change(&Change::Limits(Box::new(limits)));
-    }
-
-    /// Whether answers tell what they took, as [`Server::server_timing`] says, from here on. Returns when each worker
-    /// knows.
-    pub fn set_server_timing(&self, tells: bool) {
-        self.change(&Change::ServerTiming(tells));
-    }
-
-    /// Which peers are trusted from here on, and with what. Connections whose PROXY header was read keep what it
-    /// said. Returns when each worker knows.
-    pub fn set_ingress(&self, ingress: Ingress) {
-        self.change(&Change::Ingress(Box::new(ingress)));
-    }
-
     /// How long open exchanges may go on after a shutdown is asked for, from here on.
     pub fn set_drain(&mut self, drain: Duration) {
         self.drain = drain;
-    }
-
-    fn change(&self, change: &Change) {
-        let (done, all_done) = mpsc::channel();
-        for mailbox in self.handle.mailboxes() {
-            // A worker that has ended needs nothing.
-            change.send(mailbox, &done);
-        }
-        drop(done);
-        // Nothing is ever sent: the end of the last sender is what is waited for.
-        let _ = all_done.recv();
     }
 
     /// Something that shuts down while somebody else [joins](Self::join).

@@ -1,6 +1,5 @@
 //! What a worker shares among its sessions, and how the event loop drives them.
 
-use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,40 +13,37 @@ use bolide_eventloop::{
     Accepted, Address as SocketAddress, After, Agenda, Arriving, CloseCause, DatagramFlush,
     Measured, Meter, Outbound as BegunOutbound, Routed, Service, Stats, Token, Turn,
 };
-use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
+use bolide_semantics::{AbortReason, Blame, Date, Head, Role};
 
+use crate::advertised::Advertised;
 use crate::announced::Announced;
+use crate::changes::{Change, Changes};
 use crate::clients::ClientConnections;
 use crate::ends::Ends;
 use crate::ingress::Gate;
-use crate::limits::PASS_EVENTS_COUNT;
 use crate::observe::{Observed, Observer};
-use crate::outward::{Dials, Outbound, Outward};
-use crate::quic::{Advertised, Endpoints};
-use crate::responder::{Address, Change, MessageKind, Reload};
+use crate::outward::{Dials, Outbound};
+use crate::quic::Endpoints;
+use crate::responder::MessageKind;
+use crate::response_settings::Shared;
 use crate::session::Session;
-use crate::tuning::WindowMemory;
-use crate::work::Work;
+use crate::tuning::{WindowMemory, with_window_memory};
 use crate::{Ingress, Limits, Message, Profile, ProxyProtocol, Router};
-use bolide_observability::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
+use bolide_observability::{ENCODE, HANDLER, ProfileShard, TLS_OPEN, TLS_SEAL};
 
 mod announced;
 mod counted;
+mod pass;
 
 /// How large the block is that plaintext is opened into, in bytes.
 const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
 
-/// What a handler's answer needs of its worker.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) limits: Limits,
-    pub(crate) date: Date,
-    /// Answers tell what they took.
-    pub(crate) server_timing: bool,
-    /// What is taken from peers, if anything is.
-    pub(crate) gate: Option<Gate>,
-    /// What clients over TLS are told of HTTP/3.
-    pub(crate) advertised: Vec<Advertised>,
+/// What the workers of a server share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OfServer {
+    /// The connections that each client has.
+    pub(crate) clients: Arc<ClientConnections>,
+    pub(crate) changes: Changes,
 }
 
 /// One worker's server: router, buffers and settings for all of its sessions.
@@ -72,8 +68,7 @@ pub(crate) struct HttpService {
     measured: Option<Arc<ProfileShard>>,
     /// What the receive windows may take.
     window_memory: WindowMemory,
-    /// The connections that each client has, with all workers together.
-    clients: Arc<ClientConnections>,
+    of_server: OfServer,
     /// Sessions that are told to end lose no request that is on its way.
     leaves: bool,
 }
@@ -144,14 +139,14 @@ impl HttpService {
             date_due: now,
             dials: Dials::default(),
             window_memory,
-            clients: Arc::default(),
+            of_server: OfServer::default(),
             leaves: false,
         }
     }
 
-    /// The same with counts of clients' connections that it shares with other workers.
-    pub(crate) fn sharing(mut self, clients: &Arc<ClientConnections>) -> Self {
-        self.clients = Arc::clone(clients);
+    /// The same with what it shares with other workers.
+    pub(crate) fn sharing(mut self, of_server: &OfServer) -> Self {
+        self.of_server = of_server.clone();
         self
     }
 
@@ -174,115 +169,6 @@ impl HttpService {
         let settings = self.shared.gate.as_ref().map(|gate| Arc::clone(&gate.settings));
         self.observer.set_ingress(settings);
     }
-
-    /// Lends the worker's things to a session for one turn.
-    #[inline]
-    fn work(
-        &mut self,
-        session: &mut Session,
-        turn: &mut Turn<'_, Message>,
-        act: impl FnOnce(&mut Session, &mut Work<'_>, &Router) -> Option<Instant>,
-    ) -> After {
-        let tls = session.connection.is_tls();
-        // Before records are opened: what they take from the input has been received, too.
-        let received = turn.input.len();
-        session.cut = false;
-        if tls {
-            self.meter.enter(TLS_OPEN);
-            session.cut = session.connection.open_some_records(turn.input, &mut self.plain);
-            if let Some(subject) = &mut session.subject {
-                self.observer.received(subject, &session.connection);
-            }
-        }
-        if let Some(place) = session.connection.endpoint() {
-            self.meter.enter(TLS_OPEN);
-            self.endpoints.receive(place, &mut session.connection, turn.now);
-            if let Some(subject) = &mut session.subject {
-                self.observer.received(subject, &session.connection);
-            }
-        }
-        if turn.eof && !session.cut {
-            session.connection.receive_eof();
-        }
-        if session.tuning.is_due(received) {
-            session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
-        }
-        self.meter.enter(PARSE);
-        let events_left = Cell::new(PASS_EVENTS_COUNT);
-        let input = if tls { &mut self.plain } else { &mut *turn.input };
-        let mut work = Work {
-            cx: Context {
-                input,
-                output: turn.output,
-                output_limit: turn.output_limit,
-                head: &mut self.head,
-                now: turn.now,
-            },
-            shared: &self.shared,
-            address: Address { mailbox: turn.mailbox, token: turn.token, exchange: ExchangeId(0) },
-            outward: Outward { agenda: turn.agenda, dials: &mut self.dials },
-            observer: &mut self.observer,
-            path: turn.path,
-            meter: &self.meter,
-            events_left: &events_left,
-        };
-        let deadline = act(session, &mut work, &self.router);
-        let unread = work.cx.input.len();
-        if tls {
-            self.meter.enter(TLS_OPEN);
-            session.connection.keep_records(&mut self.plain);
-        }
-        self.meter.enter(LOOP);
-        let is_idle = session.connection.is_idle() && !session.has_exchanges();
-        if let Some(subject) = &mut session.subject {
-            self.observer.pass_ended(subject, &mut session.connection, is_idle);
-        }
-        after(session, turn, deadline, unread, is_idle)
-    }
-}
-
-/// The same limits for connections whose receive windows share the worker's memory, and that memory.
-fn with_window_memory(mut limits: Limits) -> (Limits, WindowMemory) {
-    let h2 = Arc::make_mut(&mut limits.connection.h2);
-    let (window, window_max) =
-        (h2.windows.connection_window_bytes, h2.windows.connection_window_bytes_max);
-    let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
-    h2.connection_window_is_granted = true;
-    // No handler takes datagrams (RFC 9297).
-    Arc::make_mut(&mut limits.connection.h3).datagrams_count = 0;
-    (limits, window_memory)
-}
-
-/// What the loop is to do with the session next.
-#[inline]
-fn after(
-    session: &mut Session,
-    turn: &Turn<'_, Message>,
-    deadline: Option<Instant>,
-    unread: usize,
-    is_idle: bool,
-) -> After {
-    let held_bytes = if is_idle { 0 } else { session.held_bytes() };
-    match session.closed {
-        None => {}
-        // The peer of a TLS connection misses the closing alert.
-        Some(ended) if ended.resets => return After::RESET,
-        Some(_) => {
-            session.connection.finish();
-            return After { held_bytes, ..After::FINISHED };
-        }
-    }
-    After {
-        // Reading is the only way to learn that a client is gone.
-        wants_input: session.connection.wants_input() || (unread == 0 && session.watches_client()),
-        more: turn.output.len() >= turn.output_limit,
-        cut: session.cut,
-        deadline,
-        expects: session.connection.expects().saturating_sub(unread as u64),
-        idle: is_idle && !session.cut,
-        held_bytes,
-        close: None,
-    }
 }
 
 impl HttpService {
@@ -304,7 +190,6 @@ impl HttpService {
             }
             Change::ServerTiming(tells) => self.shared.server_timing = tells,
             Change::Ingress(ingress) => self.set_ingress(&ingress),
-            Change::AccessLog => self.observer.hand_over_log(),
         }
     }
 }
@@ -457,8 +342,14 @@ impl Service for HttpService {
 
     fn undelivered(&mut self, message: Message) {
         match message.kind {
-            MessageKind::Reload(Reload { change, done }) => {
-                self.change(change);
+            MessageKind::Changed(done) => {
+                if let Some(change) = self.of_server.changes.current() {
+                    self.change(change);
+                }
+                drop(done);
+            }
+            MessageKind::HandOverLog(done) => {
+                self.observer.hand_over_log();
                 drop(done);
             }
             MessageKind::Leave(successor) => {

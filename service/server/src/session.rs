@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use crate::ends::Ends;
+use crate::events_left::take_event;
 use crate::exchange::{Active, Io, Kind, Phase, State};
 use crate::handler::call;
 use crate::local_waker::Calls;
@@ -18,7 +19,7 @@ use crate::request::Request;
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
-use crate::work::{Work, take_event};
+use crate::work::Work;
 use crate::{Exchange, Message, Reply, Response};
 use bolide_observability::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use offer::Offer;
@@ -30,7 +31,7 @@ mod late;
 mod offer;
 mod replies;
 mod slowed_body;
-pub(crate) mod timing;
+mod timing;
 
 pub(crate) use slowed_body::SlowedBody;
 
@@ -388,7 +389,10 @@ impl Session {
             }),
             MessageKind::PassOn => self.pass_on(message.exchange, work),
             // It is for the worker, and reaches it where nobody is.
-            MessageKind::Reload(_) | MessageKind::Leave(_) | MessageKind::Pulse(_) => {}
+            MessageKind::Changed(_)
+            | MessageKind::HandOverLog(_)
+            | MessageKind::Leave(_)
+            | MessageKind::Pulse(_) => {}
         }
     }
 

@@ -1,8 +1,11 @@
 //! What receive windows follow: the path's round-trip time, and what the worker has left for them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_connection::Connection;
+
+use crate::Limits;
 
 /// The kernel is asked for the round-trip time after this many received bytes, and, once the windows are
 /// large enough, again after twice as many each time: small requests never pay for it.
@@ -108,6 +111,18 @@ impl Tuning {
     pub(crate) fn give_back(&self, memory: &mut WindowMemory) {
         memory.granted -= u64::from(self.granted);
     }
+}
+
+/// The same limits for connections whose receive windows share the worker's memory, and that memory.
+pub(crate) fn with_window_memory(mut limits: Limits) -> (Limits, WindowMemory) {
+    let h2 = Arc::make_mut(&mut limits.connection.h2);
+    let (window, window_max) =
+        (h2.windows.connection_window_bytes, h2.windows.connection_window_bytes_max);
+    let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
+    h2.connection_window_is_granted = true;
+    // No handler takes datagrams (RFC 9297).
+    Arc::make_mut(&mut limits.connection.h3).datagrams_count = 0;
+    (limits, window_memory)
 }
 
 #[cfg(test)]

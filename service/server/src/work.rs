@@ -12,7 +12,7 @@ use crate::local_waker::Calls;
 use crate::observe::Observer;
 use crate::outward::Outward;
 use crate::responder::Address;
-use crate::service::Shared;
+use crate::response_settings::Shared;
 
 /// What a session works with during one turn: its worker's things.
 pub(crate) struct Work<'a> {
@@ -25,12 +25,6 @@ pub(crate) struct Work<'a> {
     pub(crate) meter: &'a Meter,
     /// How many events of this call are left.
     pub(crate) events_left: &'a Cell<u32>,
-}
-
-/// Takes one of the events that a call has left.
-#[inline]
-pub(crate) fn take_event(left: &Cell<u32>) {
-    left.set(left.get().saturating_sub(1));
 }
 
 impl Work<'_> {

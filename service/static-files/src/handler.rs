@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_semantics::{Conditions, decode_path};
-use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
+use bolide_server::{Handler, Method, Reply, Request, Response, Router, StatusCode};
 use hashbrown::HashMap;
 
 use crate::answer::{answer, not_found, unavailable, whole};
@@ -18,6 +18,37 @@ use crate::entry::Entry;
 use crate::flight::{Flight, Inbox, Landed, Total, Waiting, redirect};
 use crate::load::Loaded;
 use crate::site::StaticFiles;
+
+impl StaticFiles {
+    /// Adds the files to a worker's router; an exact route wins over a file. Called once for each worker:
+    /// each has a cache of its own. When the files stand at `/` and the router has a
+    /// [fallback](Router::fallback) or [claims](Router::claim) already, these answer what no file does, and any
+    /// method but GET and HEAD.
+    #[must_use]
+    pub fn routes(&self, mut router: Router) -> Router {
+        let prefix = self.settings.prefix.as_str();
+        if prefix.is_empty()
+            && let Some(other) = router.take_rest()
+        {
+            return router.fallback(FileHandler::new(self, Some(Rc::new(other))));
+        }
+        let handler = FileHandler::new(self, None);
+        let router = router.handle(Method::GET, &format!("{prefix}/"), handler.clone()).handle(
+            Method::GET,
+            &format!("{prefix}/{{*path}}"),
+            handler.clone(),
+        );
+        if prefix.is_empty() { router } else { router.handle(Method::GET, prefix, handler) }
+    }
+
+    /// The files as one handler, for [`Router::below`] and [`Router::fallback`]: for each worker one. What no
+    /// file answers goes to `other` if it [takes](Handler::takes) the path, and so does any method but GET and
+    /// HEAD and any request with a body. Else it is answered here: 404 without a file, 405 for the method.
+    #[must_use]
+    pub fn handler(&self, other: Option<Rc<dyn Handler>>) -> impl Handler + Clone + use<> {
+        FileHandler::new(self, other)
+    }
+}
 
 /// The handler of all routes of one [`StaticFiles`] on one worker.
 #[derive(Clone)]

@@ -10,8 +10,8 @@ use http_body::Body;
 use tower_service::Service;
 
 use crate::body::Body as RequestBody;
-use crate::handler::Worker;
 use crate::spare::Place;
+use crate::worker::Worker;
 
 /// After a first piece of at most so many bytes the next one is asked for before that is sent: it may be the
 /// last.

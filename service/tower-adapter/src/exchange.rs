@@ -10,12 +10,12 @@ use tower_service::Service;
 
 use crate::answer::{self, Answer, Asked, Piece, Stream};
 use crate::body::{Body, Feed};
-use crate::handler::Worker;
 use crate::informational::Outlet;
 use crate::panics::{Name, caught};
 use crate::spare::Place;
 use crate::tunnel::{OFFER_BYTES, Offer, Tunnel};
 use crate::wake::Ring;
+use crate::worker::Worker;
 
 /// How often an exchange that wakes itself is polled before the others get their turn.
 const POLLS_COUNT: usize = 8;

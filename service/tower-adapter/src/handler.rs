@@ -15,28 +15,10 @@ use crate::client::{Client, Extend};
 use crate::exchange::{Call, Open, Stage};
 use crate::informational::{Outlet, informational};
 use crate::panics::caught;
-use crate::request::Translator;
-use crate::response_heads::ResponseHeads;
 use crate::spare::{Place, Spare};
 use crate::tunnel::{Offer, may_switch};
 use crate::wake::Ring;
-
-/// What to do with the future of a client that has gone.
-pub(crate) type Finish<F> = fn(&runtime::Handle, Place<F>);
-
-/// What one worker keeps for its exchanges.
-pub(crate) struct Worker<S: Service<http::Request<Body>>, B> {
-    service: S,
-    pub(crate) runtime: runtime::Handle,
-    pub(crate) finish: Option<Finish<S::Future>>,
-    extend: Vec<Extend>,
-    informs: bool,
-    pub(crate) translator: RefCell<Translator>,
-    pub(crate) heads: RefCell<ResponseHeads>,
-    rings: Spare<Ring>,
-    pub(crate) futures: Spare<Place<S::Future>>,
-    pub(crate) bodies: Spare<Place<B>>,
-}
+use crate::worker::{Finish, Worker};
 
 /// What a worker is made of, on its thread.
 pub(crate) struct Recipe<S: Service<http::Request<Body>>, M> {

@@ -31,6 +31,7 @@ mod spare;
 mod tls_info;
 mod tunnel;
 mod wake;
+mod worker;
 
 pub use body::{Body, BodyError};
 pub use client::Client;

@@ -15,9 +15,10 @@ use tower_service::Service;
 
 use crate::body::Body;
 use crate::client::{Client, Extend};
-use crate::handler::{Finish, Recipe, TowerHandler};
+use crate::handler::{Recipe, TowerHandler};
 use crate::listener::IntoListener;
 use crate::runtime::{Companion, start};
+use crate::worker::Finish;
 
 /// The limits with which services are served: those of the server, but that the size of request
 /// bodies and the time until an answer are left to the service and its layers.

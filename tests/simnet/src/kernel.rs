@@ -291,7 +291,12 @@ impl Kernel for SimKernel {
         })
     }
 
-    fn receive(&mut self, socket: &mut SimSocket, block: &mut BytesMut) -> io::Result<usize> {
+    fn receive(
+        &mut self,
+        socket: &mut SimSocket,
+        block: &mut BytesMut,
+        bytes_max: usize,
+    ) -> io::Result<usize> {
         self.network(|network| {
             let number = network.calls;
             network.calls += 1;
@@ -308,7 +313,8 @@ impl Kernel for SimKernel {
                 let ended = state.toward.fin_arrived;
                 return if ended { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
             }
-            let mut count = state.toward.arrived.len().min(block.capacity() - block.len());
+            let room = bytes_max.min(block.capacity() - block.len());
+            let mut count = state.toward.arrived.len().min(room);
             match misfortune {
                 Some(Misfortune::WouldBlock) => {
                     network.edge_soon(line);

@@ -7,8 +7,9 @@ use std::path::Path;
 use bolide::Error;
 use bolide::tls::{Clients, HandshakeRules, Identity, Issued, IssuedNames, ServerOptions, Tls};
 
-use crate::configuration::{Place, TlsFiles};
+use crate::configuration::TlsFiles;
 use crate::development::{self, Made};
+use crate::place::Place;
 
 /// What one or several HTTPS listeners show and ask for.
 #[derive(Debug, Clone)]

@@ -11,6 +11,7 @@ mod manual;
 mod measure;
 mod net;
 mod observe;
+mod place;
 mod proxy;
 mod race;
 mod routes;

@@ -17,7 +17,7 @@ use bolide::server::{AccessLog, Listener, LogFormat, LogLimits, LogTarget, Runni
 use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
-use crate::configuration::Place;
+use crate::place::Place;
 use crate::writable;
 use admin::Admin;
 pub(crate) use admin::AdminSettings;

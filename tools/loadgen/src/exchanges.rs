@@ -9,7 +9,7 @@ use bolide_semantics::check_path;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 
-use crate::options::request::{body_file, method};
+use crate::given::{body_file, method};
 
 /// Reads a list; `fields` go with each request.
 pub(crate) fn read(

@@ -7,6 +7,7 @@ pub mod compat;
 pub mod exchanges;
 #[cfg(test)]
 mod fabricated;
+mod given;
 pub mod options;
 pub mod output;
 mod parts;

@@ -5,8 +5,10 @@
 mod browser;
 mod client;
 mod course;
+mod loaded;
 mod outcome;
 mod page;
+mod prepared;
 mod show;
 mod stack;
 mod stage;
@@ -138,13 +140,13 @@ impl OfRace {
     }
 }
 
-/// What `bulk.json` in a folder says, as a part of a race's page; `None` where there is none.
-///
-/// # Errors
-///
-/// One that can't be read.
-pub(crate) fn part(folder: &Path) -> Result<Option<Part>, String> {
-    show::part(folder)
+/// What `bulk.json` in a folder says, as a part of a race's page; `None` where there is none. One that can't be read is a warning: a race
+/// that took an hour has its page even if a file beside it is broken.
+pub(crate) fn part(folder: &Path) -> Option<Part> {
+    show::part(folder).unwrap_or_else(|error| {
+        eprintln!("warning: {error}; the report is without bulk transfers");
+        None
+    })
 }
 
 /// Carries the command out.

@@ -8,7 +8,7 @@ use bolide_probe::nearest::suggestion;
 use http::Version;
 use serde::{Deserialize, Serialize};
 
-use crate::requests::Requests;
+use crate::differing::Requests;
 
 pub use route::Route;
 pub(crate) use route::{EVENT_BYTES, EVENTS_COUNT, EVENTS_GAP_MS};

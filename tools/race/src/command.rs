@@ -58,7 +58,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Lists the stored races.
+    /// Lists tables, contenders and stored races.
     List(Where),
     /// Prints the tables of a stored race and writes its report again.
     Show {

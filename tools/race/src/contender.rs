@@ -14,7 +14,10 @@ pub(crate) use command_line::from_command_line;
 pub(crate) use sources::Sources;
 
 use crate::catalogue::{Cell, EVENT_BYTES, EVENTS_COUNT, EVENTS_GAP_MS, Protocol, Route};
-use crate::requests::{LARGE_FILE_BYTES, Requests};
+use crate::differing::{LARGE_FILE_BYTES, Requests};
+
+/// The contender that answers without reading what is asked: shown for what the kernel costs.
+pub(crate) const FLOOR: &str = "floor";
 
 /// A server that may race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

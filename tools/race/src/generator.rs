@@ -18,9 +18,10 @@ use bolide_probe::report::Bound;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Kind, Protocol};
+use crate::differing::Requests;
 use crate::interrupt::Interrupt;
 use crate::process::{Reading, are_alike, find_program, last_lines, spawn_on, tree};
-use crate::requests::{Exchange, Requests};
+use crate::requests::Exchange;
 
 /// How much longer than planned a generator may run before it is ended.
 const GRACE: Duration = Duration::from_secs(30);

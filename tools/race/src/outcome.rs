@@ -362,7 +362,7 @@ pub(crate) fn settle(outcomes: &mut [CellOutcome]) {
 pub(crate) mod tests {
     use super::*;
     use crate::catalogue::{Certificate, Cores, Protocol, Route};
-    use crate::requests::Requests;
+    use crate::differing::Requests;
 
     /// An entrant whose rounds cost these µs; 250,000 / cost requests per second.
     pub(crate) fn entrant(name: &str, is_twin: bool, costs: &[f64]) -> EntrantOutcome {
@@ -482,29 +482,6 @@ pub(crate) mod tests {
         assert_eq!(outcome.pairs_and_unlike(), (24, 2));
         let go = outcome.cpu_ratio(outcome.entrant("go").unwrap()).unwrap();
         assert!(go.ratio.low > 1.9 && go.ratio.high < 2.1, "{go:?}");
-    }
-
-    #[test]
-    fn a_run_in_which_others_used_the_machine_is_left_out() {
-        let mut outcome = outcome();
-        let set = |outcome: &mut CellOutcome, round: usize, foreign: f64| {
-            let figures = outcome.entrants[2].rounds[round].as_mut().unwrap();
-            (figures.completed, figures.foreign_cores) = (figures.rate as u64, foreign);
-            figures.cpu_us *= 1.5;
-        };
-        set(&mut outcome, 3, 0.11);
-        set(&mut outcome, 8, 0.5);
-        let go = outcome.entrant("go").unwrap();
-        assert_eq!(go.disturbed_count(), 2);
-        let found = outcome.cpu_ratio(go).unwrap();
-        assert!(found.pairs == 10 && found.ratio.high < 2.1, "{found:?}");
-        let said = crate::summary::sentences("bolide", std::slice::from_ref(&outcome)).join(" ");
-        assert!(said.contains("2 of 36 runs are left out"), "{said}");
-        // A machine that is always as busy disturbs no run more than the others.
-        for round in (0..12).filter(|round| ![3, 8].contains(round)) {
-            set(&mut outcome, round, 0.5);
-        }
-        assert_eq!(outcome.entrant("go").unwrap().disturbed_count(), 0);
     }
 
     #[test]

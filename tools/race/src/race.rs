@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::catalogue::{Cell, Cores, Kind};
+use crate::contender::FLOOR;
 use crate::entrant::{Ground, Present, Running};
 use crate::figures::count;
 use crate::generator::{Figures, Generator, Job, accounted};
@@ -31,9 +32,6 @@ const RATE_MET_SHARE: f64 = 0.95;
 
 /// Counted time of the run that finds what a contender does at capacity.
 const PROBE: Duration = Duration::from_millis(500);
-
-/// The contender that answers without reading what is asked: shown for what the kernel costs.
-pub(crate) const FLOOR: &str = "floor";
 
 /// What each request that is in flight at once adds to the warm-up: the first ones come in a heap.
 const HEAP: Duration = Duration::from_micros(20);

@@ -22,7 +22,7 @@ use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::CellOutcome;
 
-/// Writes the report; bulk transfers that `bulk.json` in the same folder tells of are a part of its page.
+/// Writes the report; `bulk` is a part of its page.
 ///
 /// The files are `report/index.html`, `report/results.json`, `report/manifest.json` and, if servers can be
 /// compared, `report/glance.svg`; returns the page.
@@ -32,6 +32,7 @@ pub(crate) fn write(
     manifest: &Manifest,
     tables: &[Table],
     outcomes: &[CellOutcome],
+    bulk: Option<&Part>,
 ) -> Result<PathBuf, String> {
     let folder = out.join("report");
     let put = |name: &str, text: String| {
@@ -52,12 +53,7 @@ pub(crate) fn write(
     if let Some(plot) = glance::glance(outcomes, &names(outcomes), &manifest.reference, false) {
         put("glance.svg", plot)?;
     }
-    // A race that took an hour has its page even if a file beside it is broken.
-    let bulk = crate::bulk::part(out).unwrap_or_else(|error| {
-        eprintln!("warning: {error}; the report is without bulk transfers");
-        None
-    });
-    put("index.html", page::page(manifest, tables, outcomes, bulk.as_ref()))
+    put("index.html", page::page(manifest, tables, outcomes, bulk))
 }
 
 /// Every ratio of CPU per request to the reference's, with its pairs, what it says and what would have been found; its
@@ -152,7 +148,7 @@ mod tests {
         let out = std::env::temp_dir().join(format!("bolide-report-{}", std::process::id()));
         let manifest = crate::store::tests::manifest();
         let outcomes = [crate::outcome::tests::outcome()];
-        let page = write(&out, 1, &manifest, &[], &outcomes).unwrap();
+        let page = write(&out, 1, &manifest, &[], &outcomes, None).unwrap();
         assert!(page.is_file() && out.join("report/glance.svg").is_file());
         for file in ["manifest.json", "results.json"] {
             let text = fs::read_to_string(out.join("report").join(file)).unwrap();

@@ -1,12 +1,13 @@
 //! All workloads of a race together: the ratios, and sentences that follow from them.
 
+use crate::cells::ratio_text;
+use crate::contender::FLOOR;
+use crate::figures::{aligned, percent, verdict_text};
 use crate::generator::CpuOf;
 use crate::outcome::{CellOutcome, DISTURBED_CORES, EntrantOutcome, Fate};
-use crate::race::FLOOR;
 use crate::statistics::{
     Comparison, FALSE_SHARE, Interval, PAIRS_MIN, POWER, SHARED_WITHIN, Verdict,
 };
-use crate::table::{aligned, percent, ratio_text, verdict_text};
 
 /// What a race ends with in the terminal: how far it can be trusted, a small table, and the verdict.
 pub(crate) fn claims(reference: &str, outcomes: &[CellOutcome]) -> String {
@@ -315,6 +316,29 @@ mod tests {
     fn said(mut outcomes: Vec<CellOutcome>) -> String {
         settle(&mut outcomes);
         sentences("bolide", &outcomes).join("\n")
+    }
+
+    #[test]
+    fn a_run_in_which_others_used_the_machine_is_left_out() {
+        let mut outcome = outcome();
+        let set = |outcome: &mut CellOutcome, round: usize, foreign: f64| {
+            let figures = outcome.entrants[2].rounds[round].as_mut().unwrap();
+            (figures.completed, figures.foreign_cores) = (figures.rate as u64, foreign);
+            figures.cpu_us *= 1.5;
+        };
+        set(&mut outcome, 3, 0.11);
+        set(&mut outcome, 8, 0.5);
+        let go = outcome.entrant("go").unwrap();
+        assert_eq!(go.disturbed_count(), 2);
+        let found = outcome.cpu_ratio(go).unwrap();
+        assert!(found.pairs == 10 && found.ratio.high < 2.1, "{found:?}");
+        let said = sentences("bolide", std::slice::from_ref(&outcome)).join(" ");
+        assert!(said.contains("2 of 36 runs are left out"), "{said}");
+        // A machine that is always as busy disturbs no run more than the others.
+        for round in (0..12).filter(|round| ![3, 8].contains(round)) {
+            set(&mut outcome, round, 0.5);
+        }
+        assert_eq!(outcome.entrant("go").unwrap().disturbed_count(), 0);
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use bolide_probe::report::Bound;
-
 use crate::catalogue::{Kind, Route};
-use crate::figures::count;
+use crate::cells::{failed_text, lower_bound, ratio_text};
+use crate::differing::{LARGE_FILE_BYTES, Requests};
+use crate::figures::{aligned, bound_text, cost, count, dash, duration};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
-use crate::requests::{LARGE_FILE_BYTES, Requests, contents};
-use crate::statistics::{Comparison, Interval, Verdict, median};
+use crate::requests::contents;
+use crate::statistics::median;
 use crate::summary::{cpu_of, disturbed, full_text};
 
 /// So many cores used by others are worth a line.
@@ -259,104 +259,10 @@ fn idle_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
     rows
 }
 
-/// A rate that the generator limited is a lower bound.
-pub(crate) fn lower_bound(entrant: &EntrantOutcome) -> String {
-    if entrant.bound() == Bound::Client { "≥ ".to_owned() } else { String::new() }
-}
-
-/// The share of responses that were wrong or missing.
-pub(crate) fn failed_text(entrant: &EntrantOutcome) -> String {
-    match entrant.failed_share() * 100.0 {
-        0.0 => "0".to_owned(),
-        share if share < 0.001 => "< 0.001 %".to_owned(),
-        share => format!("{share:.3} %"),
-    }
-}
-
-/// What the ratio to the reference says.
-pub(crate) fn ratio_text(outcome: &CellOutcome, entrant: &EntrantOutcome) -> String {
-    match outcome.cpu_ratio(entrant) {
-        Some(found) => verdict_text(&found),
-        None if entrant.name == outcome.reference && !entrant.is_twin => "reference".to_owned(),
-        None => dash(),
-    }
-}
-
-/// A ratio with its interval, or what there is instead of a claim.
-pub(crate) fn verdict_text(found: &Comparison) -> String {
-    let Interval { low, mid, high } = found.ratio;
-    match found.verdict {
-        Verdict::NotDecided => format!("not decided ({low:.2}–{high:.2})"),
-        Verdict::Range => format!("{mid:.2}, range {low:.2}–{high:.2}"),
-        Verdict::Less | Verdict::More => format!("{mid:.2} ({low:.2}–{high:.2})"),
-    }
-}
-
-/// Who was the bottleneck, in words.
-pub(crate) fn bound_text(bound: Bound) -> &'static str {
-    match bound {
-        Bound::Server => "server",
-        Bound::Client => "client",
-        Bound::Network => "network",
-        Bound::Window => "windows",
-        Bound::Rate => "set rate",
-        Bound::Unclear => "unclear",
-    }
-}
-
-/// The columns side by side: the first to the left, the others to the right.
-pub(crate) fn aligned(rows: &mut [Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| {
-            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-        })
-        .map(Option::unwrap_or_default)
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::from(" ");
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let space = " ".repeat(width - cell.chars().count());
-            let _ = match column {
-                0 => write!(line, " {cell}{space}"),
-                _ => write!(line, "  {space}{cell}"),
-            };
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
-}
-
-fn dash() -> String {
-    "–".to_owned()
-}
-
-/// `3.07`, `56.7`, `497`.
-pub(crate) fn cost(us: f64) -> String {
-    let places = if us < 10.0 { 2 } else { usize::from(us < 100.0) };
-    format!("{us:.places$}")
-}
-
-/// `391 µs`, `1.52 ms`, `2.1 s`.
-pub(crate) fn duration(us: f64) -> String {
-    if us < 1000.0 {
-        format!("{us:.0} µs")
-    } else if us < 1e6 {
-        format!("{:.2} ms", us / 1e3)
-    } else {
-        format!("{:.1} s", us / 1e6)
-    }
-}
-
-/// A ratio as a difference: `+1.2 %`.
-pub(crate) fn percent(ratio: f64) -> String {
-    format!("{:+.1} %", (ratio - 1.0) * 100.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use bolide_probe::report::Bound;
+
     use super::*;
 
     #[test]
@@ -450,18 +356,5 @@ mod tests {
         );
         outcome.entrants[0].rounds[0].as_mut().unwrap().completed = 1_000_000_000;
         assert_eq!(failed_text(&outcome.entrants[0]), "< 0.001 %");
-    }
-
-    #[test]
-    fn numbers_read_well() {
-        assert_eq!(count(1_234_567.4), "1,234,567");
-        assert_eq!(count(999.0), "999");
-        assert_eq!(
-            (cost(3.071), cost(56.71), cost(497.2)),
-            ("3.07".into(), "56.7".into(), "497".into())
-        );
-        assert_eq!(duration(391.0), "391 µs");
-        assert_eq!(duration(1520.0), "1.52 ms");
-        assert_eq!(percent(1.012), "+1.2 %");
     }
 }

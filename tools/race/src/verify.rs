@@ -4,7 +4,6 @@
 
 mod carrier;
 mod connection;
-mod grpc;
 
 use std::net::SocketAddr;
 
@@ -12,10 +11,10 @@ use bytes::Bytes;
 use fastrand::Rng;
 
 pub(crate) use connection::{Answer, Ask, OpenConnection};
-pub(crate) use grpc::message as grpc_message;
 
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::contender::Contender;
+use crate::grpc;
 use crate::requests::{Exchange, filled, posted};
 
 /// Bodies of random sizes are at most so many bytes.

@@ -8,8 +8,9 @@ use fastrand::Rng;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
 use crate::catalogue::{Certificate, Route};
+use crate::differing::LARGE_FILE_BYTES;
 use crate::process::is_alive;
-use crate::requests::{self, FILES_COUNT, ITEMS_COUNT, LARGE_FILE_BYTES, contents};
+use crate::requests::{self, FILES_COUNT, ITEMS_COUNT, contents};
 use crate::verify::Ports;
 
 /// Ports are taken from here: below those that the kernel gives to clients.

@@ -159,8 +159,11 @@ fn one_byte_records_are_opened_some_in_each_turn_and_none_is_lost() {
     let mut wire = Vec::new();
     pair.server.flush(&mut queue, &mut wire).unwrap();
     input.start(&wire);
-    assert_eq!(pair.client.receive_some(&mut input, &mut plain), Ok(Opened::All));
-    assert_eq!(plain.len(), 900_000);
+    let mut opened = Ok(Opened::Part);
+    while opened == Ok(Opened::Part) {
+        opened = pair.client.receive_some(&mut input, &mut plain);
+    }
+    assert_eq!((opened, plain.len()), (Ok(Opened::All), 900_000));
 }
 
 #[test]
@@ -373,4 +376,29 @@ fn records_do_not_begin_with_pages_of_what_they_hold() {
     assert_eq!(records(200, 2 * whole, 0, 1), [whole, whole, 200]);
     assert_eq!(records(10, 2 * whole, 522, 1), [whole, whole, 10]);
     assert_eq!(records(0, whole - 1, 0, 1), [whole - 1]);
+}
+
+#[test]
+fn long_plaintext_is_opened_in_parts_that_follow_each_other() {
+    let mut pair = Pair::new(&[], usize::MAX);
+    pair.shake_hands();
+    let content: Vec<u8> = (0..600_000_u32).map(|at| at as u8).collect();
+    let mut queue = SendQueue::new();
+    queue.push(Bytes::from(content.clone()));
+    let mut wire = Vec::new();
+    pair.client.flush(&mut queue, &mut wire).unwrap();
+    let (mut input, mut plain) = (ReceiveBuffer::new(1024), ReceiveBuffer::new(1024));
+    input.start(&wire);
+    let (mut received, mut parts, mut left) = (Vec::new(), 1, 0);
+    while pair.server.receive_some(&mut input, &mut plain) == Ok(Opened::Part) {
+        let opened = plain.len() - left;
+        assert!((PART_BYTES..PART_BYTES + RECORD_BYTES_MAX).contains(&opened), "{opened}");
+        // What a parser leaves comes before the next part.
+        left = 1000;
+        received.extend_from_slice(&plain.unread()[..plain.len() - left]);
+        plain.consume(plain.len() - left);
+        parts += 1;
+    }
+    received.extend_from_slice(plain.unread());
+    assert!(received == content && parts == 5, "{parts} parts");
 }

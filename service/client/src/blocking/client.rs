@@ -1,7 +1,6 @@
 //! The client that users have: a thread with an event loop of its own, asked from any thread.
 
 use std::fmt;
-use std::io::Read;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -10,23 +9,14 @@ use std::time::{Instant, SystemTime};
 use bolide_connection::{Alpn, ClientOptions, ClientTls, Identity, Limits, Trust, WallClock};
 use bolide_eventloop::{Destination, Limits as LoopLimits, MioKernel, Offload, Worker};
 use bolide_semantics::{Scheme, Url};
-use bytes::{Bytes, BytesMut};
-use http::Method;
-use http::header::{HeaderValue, USER_AGENT};
+use http::header::HeaderValue;
 
 use super::addresses::Addresses;
 use super::agent::Agent;
-use super::command_queue::{Command, CommandQueue, Job, Origin};
 use super::error::{ClientError, ErrorKind};
-use super::pending_request::{Patience, PendingRequest, RequestHead};
-use super::redirect::{self, Redirects};
-use super::request::{BodyWriter, Content, Request, SCHEMES};
-use super::response::Response;
+use super::pending_request::CommandQueue;
 use crate::limits::{CONNECTION_WINDOW_BYTES, RESPONSE_WINDOW_BYTES};
 use crate::{ClientLimits, Dial, Speaks, platform_trust, resolve};
-
-/// How large the pieces are that a body is read in, in bytes.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// Which versions a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,14 +32,28 @@ pub enum Versions {
     Http3,
 }
 
+/// Whether redirections are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redirects {
+    /// They are answers as others.
+    #[default]
+    Answer,
+    /// So many are followed for one request; one more is an error. What may go to one server only
+    /// (`Authorization`, `Cookie`) stays behind when another is asked, and from https nothing leads to http.
+    Follow {
+        /// How many.
+        count_max: u32,
+    },
+}
+
 /// What a client is made of.
 #[derive(Debug, Clone)]
 pub struct ClientBuilder {
     limits: ClientLimits,
-    versions: Versions,
+    pub(super) versions: Versions,
     trust: Option<Trust>,
-    redirects: Redirects,
-    user_agent: Option<HeaderValue>,
+    pub(super) redirects: Redirects,
+    pub(super) user_agent: Option<HeaderValue>,
     preamble: Option<Arc<[u8]>>,
     identity: Option<Identity>,
     server_name: Option<String>,
@@ -194,13 +198,13 @@ fn connection_limits(limits: &ClientLimits) -> Limits {
 }
 
 /// What all handles of a client share.
-struct Engine {
-    post: Arc<CommandQueue>,
-    settings: ClientBuilder,
+pub(super) struct Engine {
+    pub(super) post: Arc<CommandQueue>,
+    pub(super) settings: ClientBuilder,
     /// Read when the first request needs it.
     tls: OnceLock<Result<ClientTls, ClientError>>,
     offload: Offload,
-    addresses: Addresses,
+    pub(super) addresses: Addresses,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -236,7 +240,7 @@ impl Drop for Engine {
 /// ```
 #[derive(Clone)]
 pub struct Client {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
 }
 
 impl fmt::Debug for Client {
@@ -273,37 +277,6 @@ impl Client {
         }
     }
 
-    /// A request with any method. `url` is `http://HOST/PATH`, `https://HOST/PATH`, or `h2c://HOST/PATH` for
-    /// HTTP/2 over cleartext by prior knowledge.
-    pub fn request(&self, method: Method, url: &str) -> Request {
-        Request::new(self.clone(), method, url)
-    }
-
-    /// A GET request.
-    pub fn get(&self, url: &str) -> Request {
-        self.request(Method::GET, url)
-    }
-
-    /// A HEAD request.
-    pub fn head(&self, url: &str) -> Request {
-        self.request(Method::HEAD, url)
-    }
-
-    /// A POST request.
-    pub fn post(&self, url: &str) -> Request {
-        self.request(Method::POST, url)
-    }
-
-    /// A PUT request.
-    pub fn put(&self, url: &str) -> Request {
-        self.request(Method::PUT, url)
-    }
-
-    /// A DELETE request.
-    pub fn delete(&self, url: &str) -> Request {
-        self.request(Method::DELETE, url)
-    }
-
     /// The limits.
     #[must_use]
     pub fn limits(&self) -> &ClientLimits {
@@ -322,7 +295,7 @@ impl Client {
 
     /// Where connections for `target` go to, as it was found lately or is found now. The system's resolver may
     /// hang: another thread asks it.
-    fn destinations(
+    pub(super) fn destinations(
         &self,
         target: &Url,
         latest: Option<Instant>,
@@ -358,7 +331,7 @@ impl Client {
     }
 
     /// What is spoken with `target`, and with what.
-    fn dial(&self, target: &Url) -> Result<(Dial, bool), ClientError> {
+    pub(super) fn dial(&self, target: &Url) -> Result<(Dial, bool), ClientError> {
         let versions = self.engine.settings.versions;
         let is_prior = target.scheme == Scheme::H2c || versions == Versions::Http2;
         let speaks = match target.scheme {
@@ -382,205 +355,5 @@ impl Client {
         };
         let (timeout, preamble) = (self.limits().connect_timeout, &self.engine.settings.preamble);
         Ok((Dial { speaks, timeout, preamble: preamble.clone() }, is_prior))
-    }
-
-    fn patience(&self, latest: Option<Instant>) -> Patience {
-        let limits = self.limits();
-        Patience {
-            wait: limits.wait_timeout,
-            answer: limits.response_timeout,
-            pause: Some(limits.pause_timeout),
-            latest,
-        }
-    }
-
-    /// Hands a request to the client's thread. `up`: its body, and whether that is all of it.
-    fn hand_in(
-        &self,
-        request: &Request,
-        target: &Url,
-        up: Option<Bytes>,
-        ends: bool,
-        latest: Option<Instant>,
-    ) -> Result<Arc<PendingRequest>, ClientError> {
-        let mut destinations = if request.via.is_empty() {
-            self.destinations(target, latest)?
-        } else {
-            request.via.clone()
-        };
-        if self.engine.settings.versions == Versions::Http3 {
-            if target.scheme != Scheme::Https {
-                let what = "HTTP/3 needs a URL with https";
-                return Err(ClientError::new(ErrorKind::Request, what));
-            }
-            for destination in &mut destinations {
-                if let Destination::Inet(address) = *destination {
-                    *destination = Destination::Datagrams(address);
-                }
-            }
-        }
-        let (dial, is_prior) = self.dial(target)?;
-        let mut fields = request.fields.clone();
-        if let Some(name) = &self.engine.settings.user_agent {
-            fields.entry(USER_AGENT).or_insert_with(|| name.clone());
-        }
-        let head = RequestHead {
-            method: request.method.clone(),
-            scheme: target.scheme.of_requests().name(),
-            authority: target.authority(),
-            path: target.path.clone(),
-            fields,
-        };
-        let pending = Arc::new(PendingRequest::new(head, up, ends, Arc::clone(&self.engine.post)));
-        let origin = Origin {
-            is_tls: target.scheme == Scheme::Https,
-            is_prior,
-            host: target.host.to_ascii_lowercase(),
-            port: target.port(),
-            via: request.via.clone(),
-        };
-        let job = Job { origin, dial, destinations, pending: Arc::clone(&pending) };
-        self.engine.post.send(Command::Begin(Box::new(job)));
-        Ok(pending)
-    }
-
-    /// Sends a request, follows where it leads, and waits for the head of the answer.
-    pub(crate) fn carry_out(&self, mut request: Request) -> Result<Response, ClientError> {
-        let latest = request.timeout.map(|timeout| Instant::now() + timeout);
-        let mut target = checked(&mut request)?;
-        let mut redirections = 0;
-        loop {
-            request.frame();
-            let about = |error: ClientError| error.about(&target.to_string());
-            let response = self.ask(&mut request, &target, latest).map_err(about)?;
-            let count_max = match (self.engine.settings.redirects, request.redirects_max) {
-                (Redirects::Follow { count_max }, _) => count_max,
-                (Redirects::Answer, Some(count_max)) => count_max,
-                (Redirects::Answer, None) => return Ok(response),
-            };
-            let Some(next) = redirect::next(&mut request, &target, &response)? else {
-                return Ok(response);
-            };
-            redirections += 1;
-            if redirections > count_max {
-                let what = format!("more than {count_max} redirections");
-                return Err(about(ClientError::new(ErrorKind::Redirect, what).touched()));
-            }
-            target = next;
-        }
-    }
-
-    /// One request and its answer; sent again where that is safe.
-    fn ask(
-        &self,
-        request: &mut Request,
-        target: &Url,
-        latest: Option<Instant>,
-    ) -> Result<Response, ClientError> {
-        let is_idempotent = request.method.is_idempotent();
-        let mut retries_left = self.limits().retries_count;
-        loop {
-            let patience = self.patience(latest);
-            let answered = match &mut request.content {
-                Content::Reader(reader) => {
-                    let mut reader = std::mem::replace(reader, Box::new(std::io::empty()));
-                    let pending = self.hand_in(request, target, None, false, latest)?;
-                    let (room, sender) = (self.limits().upload_bytes, Arc::clone(&pending));
-                    let pumping = std::thread::Builder::new().name("bolide-upload".into());
-                    pumping.spawn(move || pump(&mut reader, &sender, room, &patience)).map_err(
-                        |error| {
-                            pending.abandon();
-                            ClientError::new(ErrorKind::Body, format!("no thread: {error}"))
-                        },
-                    )?;
-                    retries_left = 0;
-                    pending.answer(&patience).map(|answer| (pending, answer))
-                }
-                content => {
-                    let up = match content {
-                        Content::Bytes(bytes) => Some(bytes.clone()),
-                        _ => None,
-                    };
-                    let pending = self.hand_in(request, target, up, true, latest)?;
-                    pending.answer(&patience).map(|answer| (pending, answer))
-                }
-            };
-            match answered {
-                Ok((pending, answer)) => {
-                    let client = self.clone();
-                    return Ok(Response::new(
-                        pending,
-                        answer,
-                        client,
-                        patience,
-                        target.to_string(),
-                    ));
-                }
-                Err(error) => {
-                    if error.kind() == ErrorKind::Connect {
-                        self.engine.addresses.forget(target);
-                    }
-                    let is_safe = matches!(error.kind(), ErrorKind::Closed)
-                        && (error.is_retry_safe() || (is_idempotent && error.unanswered));
-                    if !is_safe || retries_left == 0 {
-                        return Err(error);
-                    }
-                    retries_left -= 1;
-                }
-            }
-        }
-    }
-
-    /// Begins a request whose body is to be written.
-    pub(crate) fn begin(&self, mut request: Request) -> Result<BodyWriter, ClientError> {
-        let latest = request.timeout.map(|timeout| Instant::now() + timeout);
-        let target = checked(&mut request)?;
-        request.content = Content::Reader(Box::new(std::io::empty()));
-        request.frame();
-        let about = |error: ClientError| error.about(&target.to_string());
-        let pending = self.hand_in(&request, &target, None, false, latest).map_err(about)?;
-        Ok(BodyWriter {
-            pending,
-            client: self.clone(),
-            patience: self.patience(latest),
-            room: self.limits().upload_bytes,
-            url: target.to_string(),
-            is_ended: false,
-            is_answered: false,
-        })
-    }
-}
-
-/// Where a request goes, if it can be sent at all.
-fn checked(request: &mut Request) -> Result<Url, ClientError> {
-    if let Some(error) = request.error.take() {
-        return Err(error);
-    }
-    if request.method == Method::CONNECT {
-        let what = "CONNECT is not supported: it is for proxies";
-        return Err(ClientError::new(ErrorKind::Request, what));
-    }
-    Url::parse(&request.url, &SCHEMES)
-        .map_err(|error| ClientError::new(ErrorKind::Request, error.to_string()))
-}
-
-/// Sends what `reader` yields, as far as the server wants it.
-fn pump(reader: &mut dyn Read, pending: &Arc<PendingRequest>, room: usize, patience: &Patience) {
-    loop {
-        let mut piece = BytesMut::zeroed(PIECE_BYTES);
-        let count = match reader.read(&mut piece) {
-            Ok(0) => return pending.finish(None),
-            Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                let what = format!("the request's body can't be read: {error}");
-                return pending.give_up(ClientError::new(ErrorKind::Body, what).touched());
-            }
-        };
-        piece.truncate(count);
-        // An answer may have come before the body was wanted; an error, whoever waits for it is told.
-        if !pending.push(piece.freeze(), room, patience).unwrap_or(false) {
-            return;
-        }
     }
 }

@@ -13,7 +13,7 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::agent::{ClientState, Dialling};
+use super::client_state::{ClientState, Dialling};
 use super::error::{ClientError, ErrorKind};
 use super::pending_request::{AnswerHead, PendingRequest, Phase, Up};
 use crate::{Ending, Established, Orders, Owner, Session};

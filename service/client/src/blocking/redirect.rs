@@ -8,20 +8,6 @@ use super::error::{ClientError, ErrorKind};
 use super::request::{Content, Request, SCHEMES};
 use super::response::Response;
 
-/// Whether redirections are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Redirects {
-    /// They are answers as others.
-    #[default]
-    Answer,
-    /// So many are followed for one request; one more is an error. What may go to one server only
-    /// (`Authorization`, `Cookie`) stays behind when another is asked, and from https nothing leads to http.
-    Follow {
-        /// How many.
-        count_max: u32,
-    },
-}
-
 /// Where an answer leads, if it does; the request is changed to what is to be sent there.
 pub(crate) fn next(
     request: &mut Request,

@@ -57,6 +57,39 @@ pub struct Request {
     pub(crate) error: Option<ClientError>,
 }
 
+impl Client {
+    /// A request with any method. `url` is `http://HOST/PATH`, `https://HOST/PATH`, or `h2c://HOST/PATH` for
+    /// HTTP/2 over cleartext by prior knowledge.
+    pub fn request(&self, method: Method, url: &str) -> Request {
+        Request::new(self.clone(), method, url)
+    }
+
+    /// A GET request.
+    pub fn get(&self, url: &str) -> Request {
+        self.request(Method::GET, url)
+    }
+
+    /// A HEAD request.
+    pub fn head(&self, url: &str) -> Request {
+        self.request(Method::HEAD, url)
+    }
+
+    /// A POST request.
+    pub fn post(&self, url: &str) -> Request {
+        self.request(Method::POST, url)
+    }
+
+    /// A PUT request.
+    pub fn put(&self, url: &str) -> Request {
+        self.request(Method::PUT, url)
+    }
+
+    /// A DELETE request.
+    pub fn delete(&self, url: &str) -> Request {
+        self.request(Method::DELETE, url)
+    }
+}
+
 impl Request {
     pub(crate) fn new(client: Client, method: Method, url: &str) -> Self {
         Self {
@@ -127,28 +160,6 @@ impl Request {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
-    }
-
-    /// Sends the request and waits for the head of the response.
-    ///
-    /// # Errors
-    ///
-    /// [`ClientError`] says what went wrong, and whether the request may be sent again. A response with any
-    /// status is a response, not an error.
-    pub fn send(self) -> Result<Response, ClientError> {
-        let client = self.client.clone();
-        client.carry_out(self)
-    }
-
-    /// Begins the request and returns what its body is written to, which waits for no response. Redirections are
-    /// not followed, and nothing is sent again.
-    ///
-    /// # Errors
-    ///
-    /// [`ClientError`] says what went wrong.
-    pub fn start(self) -> Result<BodyWriter, ClientError> {
-        let client = self.client.clone();
-        client.begin(self)
     }
 
     /// The same request, to be sent once more.

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use bolide_eventloop::Measured;
 
 use super::calendar::CalendarTime;
-use super::format::{LogFormat, begin, micros};
+use super::format::{LogFormat, begin};
 use super::stages::Split;
 use super::template::fill;
+use super::text::micros;
 use crate::limits::LogLimits;
 
 /// What a line takes beyond its text, in bytes: about as much as its beginning is long, and no less than what keeps it.

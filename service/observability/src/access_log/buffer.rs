@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use bolide_eventloop::Measured;
 
 use super::batch::LogBatch;
-use super::format::{Ended, LogFormat, write_client, write_json, write_plain};
+use super::ended::Ended;
+use super::format::{LogFormat, write_client, write_json, write_plain};
 use super::prefix::LinePrefix;
 use super::writer::{Counts, Order};
 use crate::limits::LogLimits;

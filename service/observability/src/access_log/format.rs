@@ -1,14 +1,10 @@
 //! One line for one request, in three formats.
 
-use std::time::{Duration, Instant};
-
-use http::Version;
-
 use super::calendar::CalendarTime;
+use super::ended::Ended;
 use super::entry::Asked;
-use super::stages::Stages;
 use super::template::LogTemplate;
-use super::text::{Short, is_plain, json, json_escaped, number, quoted, word};
+use super::text::{Short, is_plain, json_escaped, number, quoted, string, version_text, word};
 
 /// What a line looks like.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,105 +58,10 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("stages_ns", "In a measured turn: the CPU time of each stage of the profile, in nanoseconds"),
 ];
 
-/// How a request ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Outcome {
-    /// The status that was sent; 0: none.
-    pub status: u16,
-    /// Bytes of content that the client sent.
-    pub received_bytes: u64,
-    /// Bytes of content that it was sent.
-    pub sent_bytes: u64,
-    /// When the request's head arrived.
-    pub began: Instant,
-    /// Why it ended before it was complete.
-    pub abort: Option<&'static str>,
-}
-
-/// Everything that a line says.
-#[derive(Debug)]
-pub struct Ended<'a> {
-    /// What was asked.
-    pub asked: &'a Asked<'a>,
-    /// Which route it had.
-    pub route: &'a RoutePiece,
-    /// What became of it.
-    pub outcome: &'a Outcome,
-    /// Of a request that was not answered at once.
-    pub stages: Option<&'a Stages>,
-}
-
-/// As much of a route's piece of a line is copied at once, in bytes: a copy whose length is known beforehand is a few
-/// moves.
-const PIECE_BYTES: usize = 64;
-
-/// What stands around the name of a route in JSON.
-const BEFORE_ROUTE: &str = "\",\"route\":\"";
-const AFTER_ROUTE: &str = "\",\"status\":";
-
-/// What a line in JSON says of a route, from the end of the target to the status.
-#[derive(Debug)]
-pub struct RoutePiece {
-    /// At least [`PIECE_BYTES`] long.
-    text: Box<[u8]>,
-    length: usize,
-}
-
-impl RoutePiece {
-    /// That of the route with this name.
-    pub fn new(name: &str) -> Self {
-        let mut text = Vec::new();
-        string(&mut text, BEFORE_ROUTE, name.as_bytes());
-        text.extend_from_slice(AFTER_ROUTE.as_bytes());
-        let length = text.len();
-        text.resize(length.max(PIECE_BYTES), 0);
-        Self { text: text.into(), length }
-    }
-
-    /// The name alone, as JSON has it.
-    pub(super) fn name(&self) -> &[u8] {
-        &self.text[BEFORE_ROUTE.len()..self.length - AFTER_ROUTE.len()]
-    }
-
-    #[inline]
-    fn put(&self, line: &mut Vec<u8>) {
-        match self.text.first_chunk::<PIECE_BYTES>() {
-            Some(piece) if self.length <= PIECE_BYTES => {
-                let end = line.len() + self.length;
-                line.extend_from_slice(piece);
-                line.truncate(end);
-            }
-            _ => line.extend_from_slice(&self.text[..self.length]),
-        }
-    }
-}
-
-/// Some text of ours, then a value inside a JSON string.
-#[inline]
-fn string(line: &mut Vec<u8>, before: &str, value: &[u8]) {
-    line.extend_from_slice(before.as_bytes());
-    json(line, value);
-}
-
 #[inline]
 fn counted(line: &mut Vec<u8>, before: &str, value: u64) {
     line.extend_from_slice(before.as_bytes());
     number(line, value);
-}
-
-pub(super) fn version_text(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_10 => "HTTP/1.0",
-        Version::HTTP_2 => "HTTP/2.0",
-        Version::HTTP_3 => "HTTP/3.0",
-        _ => "HTTP/1.1",
-    }
-}
-
-/// A time in microseconds, as a line says it.
-#[inline]
-pub(super) fn micros(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(1_000_000).saturating_add(duration.subsec_micros().into())
 }
 
 /// What a line says of its time: at its front in JSON, after the client's address else.
@@ -209,7 +110,7 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
     let Ended { asked, route, outcome, stages } = ended;
     if asked.method.is_empty() {
         // The quote at its front would end the target.
-        line.extend_from_slice(&route.text[1..route.length]);
+        line.extend_from_slice(route.after_quote());
     } else {
         match asked.method {
             b"GET" => line.extend_from_slice(b",\"method\":\"GET\",\"target\":\""),
@@ -298,8 +199,14 @@ mod tests {
     use bolide_connection::HandshakeFacts;
     use bolide_semantics::{FieldName, Head, HeadKind};
 
+    use std::time::Instant;
+
+    use http::Version;
+
+    use super::super::ended::{Outcome, RoutePiece};
     use super::super::prefix::LinePrefix;
-    use super::super::stages::Split;
+    use super::super::stages::{Split, Stages};
+
     use super::*;
     use crate::profile::Stage;
 

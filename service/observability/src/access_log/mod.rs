@@ -11,6 +11,7 @@
 mod batch;
 mod buffer;
 mod calendar;
+mod ended;
 mod entry;
 mod format;
 mod prefix;
@@ -29,8 +30,8 @@ use std::time::Duration;
 
 use crate::limits::LogLimits;
 pub use buffer::LogBuffer;
+pub use ended::{Ended, Outcome, RoutePiece};
 pub use entry::{Asked, Entry};
-pub use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
 pub use prefix::LinePrefix;
 pub use stages::{Stages, Times};

@@ -7,8 +7,8 @@ use bolide_connection::HandshakeFacts;
 use http::Version;
 
 use super::entry::Asked;
-use super::format::{LogFormat, version_text};
-use super::text::{is_plain, json};
+use super::format::LogFormat;
+use super::text::{is_plain, json, version_text};
 use crate::limits::LOG_STAMP_BYTES;
 
 /// The beginning of a connection's lines, kept. In JSON: who the client is, by address, TLS, version, host and user

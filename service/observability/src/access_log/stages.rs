@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use bolide_eventloop::Measured;
 
-use super::format::micros;
-use super::text::number;
+use super::text::{micros, number};
 use crate::profile::{Shares, Stage};
 use crate::upstream_times::UpstreamTimes;
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::calendar::CalendarTime;
-use super::format::{Ended, version_text};
-use super::text::{number, quoted};
+use super::ended::Ended;
+use super::text::{number, quoted, version_text};
 use crate::placeholders::{TextPart, text_parts};
 
 /// What stands in a text for what is known at its end only: no value has these bytes, for they are escaped.
@@ -161,8 +161,8 @@ mod tests {
 
     use http::Version;
 
+    use super::super::ended::{Outcome, RoutePiece};
     use super::super::entry::Asked;
-    use super::super::format::{Outcome, RoutePiece};
     use super::*;
 
     fn line(template: &str, asked: &Asked<'_>) -> String {

@@ -1,6 +1,9 @@
 //! Values as they stand in a line: escaped, so that what a client sends can't forge one.
 
+use std::time::Duration;
+
 use bolide_semantics::is_terminal_order;
+use http::Version;
 
 use crate::limits::LOG_FIELD_BYTES;
 
@@ -216,6 +219,29 @@ impl Short {
             _ => line.extend_from_slice(self.text()),
         }
     }
+}
+
+/// Some text of ours, then a value inside a JSON string.
+#[inline]
+pub(super) fn string(line: &mut Vec<u8>, before: &str, value: &[u8]) {
+    line.extend_from_slice(before.as_bytes());
+    json(line, value);
+}
+
+/// The version as a line says it.
+pub(super) fn version_text(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        Version::HTTP_3 => "HTTP/3.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+/// A time in microseconds, as a line says it.
+#[inline]
+pub(super) fn micros(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000).saturating_add(duration.subsec_micros().into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Whose turn it is.
 
 use super::*;
+use crate::ProxyLimits;
 use crate::{HashKey, Upstream, limits};
 
 fn backends(balance: Balance, weights: &[u32]) -> Backends {

@@ -8,7 +8,8 @@ use bolide_connection::{Congestion, ServerTls};
 use bolide_eventloop::{Address, Listeners};
 
 use super::{Listener, Server};
-use crate::quic::{Advertised, Endpoints, Lineage};
+use crate::advertised::Advertised;
+use crate::quic::{Endpoints, Lineage};
 use crate::{Error, ProxyProtocol};
 
 /// The UDP sockets of the listeners.

@@ -12,7 +12,7 @@ impl HttpService {
         if gate.is_some_and(|gate| gate.settings.trusted.contains(Some(peer.ip()))) {
             return Some(false);
         }
-        if self.clients.begin(peer.ip(), most) {
+        if self.of_server.clients.begin(peer.ip(), most) {
             return Some(true);
         }
         self.observer.turned_away(Some(peer), "client-connections-count");
@@ -22,7 +22,7 @@ impl HttpService {
     /// A connection that was counted is over.
     pub(super) fn uncount(&self, ends: &Ends, is_counted: bool) {
         if let Some(peer) = ends.peer().filter(|_| is_counted) {
-            self.clients.end(peer.ip());
+            self.of_server.clients.end(peer.ip());
         }
     }
 }

@@ -17,6 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::simulated::tls;
 use super::*;
+use crate::limits::PASS_EVENTS_COUNT;
 use crate::websocket::{Kind, Options, Owner, Payload, Socket, WebSocket};
 use crate::{Exchange, Io, Reply, Request, Response};
 

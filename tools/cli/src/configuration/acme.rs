@@ -4,9 +4,10 @@ use bolide::client::Trust;
 use bolide_acme::{AcmeLimits, Challenge, Settings};
 
 use super::choice::choice;
-use super::document::{Place, Section};
+use super::document::Section;
 use super::limit_tables;
 use super::listen::Listen;
+use crate::place::Place;
 
 /// The CAs that have a name here, and the URLs of their directories.
 const NAMED: [(&str, &str); 2] = [

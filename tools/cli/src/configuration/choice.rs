@@ -2,7 +2,8 @@
 
 use bolide_probe::nearest::nearest;
 
-use super::document::{Place, Section};
+use super::document::Section;
+use crate::place::Place;
 
 /// One of several words.
 pub(super) fn choice<T: Clone>(

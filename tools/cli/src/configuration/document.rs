@@ -1,7 +1,6 @@
 //! A TOML file as sections whose keys are taken one by one: what nobody takes is a mistake with a place.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::environment::expand;
 use super::value::{Texts, Value};
+use crate::place::Place;
 
 /// A file that was read.
 #[derive(Debug)]
@@ -19,27 +19,6 @@ pub(crate) struct Document {
     name: String,
     folder: PathBuf,
     text: String,
-}
-
-/// Where something stands in a file: what is said of it later begins with this.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The file's name, the line and the column, from 1.
-    pub(crate) at: String,
-    /// The line, from 1.
-    pub(crate) line: usize,
-}
-
-impl Place {
-    /// The file's name.
-    pub(crate) fn file(&self) -> &str {
-        self.at.rsplitn(3, ':').nth(2).unwrap_or_default()
-    }
-
-    /// What is wrong there.
-    pub(crate) fn mistake(&self, what: impl Display) -> String {
-        format!("{}: {what}", self.at)
-    }
 }
 
 impl Document {

@@ -6,7 +6,8 @@ use bolide::tls::{Alpn, HandshakeRules, Identity, TlsVersion};
 use bolide_probe::nearest::nearest;
 
 use super::choice::{choice, one_of};
-use super::document::{Place, Section};
+use super::document::Section;
+use crate::place::Place;
 
 /// The keys of a listener.
 const KEYS: [&str; 5] = ["min-version", "max-version", "cipher-suites", "alpn", "early-data"];

@@ -8,8 +8,9 @@ use bolide::tls::HandshakeRules;
 use bolide_probe::nearest::nearest;
 
 use super::choice::choice;
-use super::document::{Place, Section};
+use super::document::Section;
 use super::handshake;
+use crate::place::Place;
 
 /// The longest name, and the longest part of one (RFC 1035 §2.3.4), in bytes.
 const NAME_BYTES_MAX: usize = 253;

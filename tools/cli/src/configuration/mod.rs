@@ -38,7 +38,7 @@ use limit_tables::WebSocketLimits;
 use upstream::Upstreams;
 use value::Setting;
 
-pub(crate) use document::Place;
+use crate::place::Place;
 pub(crate) use effective::effective;
 pub(crate) use listen::{ClientCertificate, Listen, TlsFiles, check_address};
 pub(crate) use print::print;

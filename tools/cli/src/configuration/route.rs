@@ -9,11 +9,12 @@ use bolide_site::{Redirect, Rules, Template};
 use bolide_static_files::limits::FilesLimits;
 
 use super::access;
-use super::document::{Place, Section};
+use super::document::Section;
 use super::limit_tables;
 use super::rules;
 use super::upstream::Upstreams;
 use crate::files::cache_control;
+use crate::place::Place;
 use crate::routes::{Answer, Builtin, Route, SiteRules};
 
 /// A route, and where it stands.

@@ -14,10 +14,11 @@ use bolide_site::{
 };
 
 use super::choice::choice;
-use super::document::{Place, Section};
+use super::document::Section;
 use super::ingress::networks;
 use super::listen::check_address;
 use super::value::{Range, Setting, Value};
+use crate::place::Place;
 use crate::routes::SiteRules;
 use toml::de::DeValue;
 

@@ -14,9 +14,10 @@ use bolide_reverse_proxy::limits::HealthLimits;
 
 use super::balance::{balance, sticky};
 use super::choice::{choice, one_of};
-use super::document::{Place, Section};
+use super::document::Section;
 use super::handshake::identity;
 use super::limit_tables;
+use crate::place::Place;
 
 /// A group of servers with a name.
 #[derive(Debug)]

@@ -8,9 +8,10 @@ use bolide::server::{Congestion, Ingress, Limits, ProxyProtocol};
 use super::Arguments;
 use crate::certificate::Material;
 use crate::configuration::{
-    ClientCertificate, Configuration, DRAIN, Listen, Place, TlsFiles, fixed_limits,
+    ClientCertificate, Configuration, DRAIN, Listen, TlsFiles, fixed_limits,
 };
 use crate::observe;
+use crate::place::Place;
 use crate::routes::Routes;
 
 /// Everything that `bolide serve` runs with.

@@ -18,13 +18,11 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
 use crate::exchanges;
+use crate::given::{LARGEST_BODY_BYTES, body_file, method};
 use crate::scenario::{self, Recording, Replay, Steps};
 
 /// What can be loaded.
 const URLS: [Scheme; 4] = [Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss];
-
-/// The largest body that is made or read: it is held in memory once.
-pub(super) const LARGEST_BODY_BYTES: u64 = 4 << 30;
 
 /// The heaviest weight: the sum of all must stay small enough to draw from.
 const HEAVIEST: u32 = 1_000_000;
@@ -77,35 +75,6 @@ fn credentials(arguments: &RequestArguments) -> Result<Option<String>, String> {
         return Ok(Some(format!("Authorization: Basic {}", STANDARD.encode(basic))));
     }
     Ok(arguments.bearer.as_ref().map(|token| format!("Authorization: Bearer {token}")))
-}
-
-/// Reads a method.
-///
-/// # Errors
-///
-/// What is wrong with it, in a sentence.
-pub(crate) fn method(name: &str) -> Result<Method, String> {
-    let method = Method::from_bytes(name.as_bytes()).map_err(|_| {
-        format!("`{}` is not a method: use letters, such as PUT", name.escape_debug())
-    })?;
-    if method == Method::CONNECT {
-        return Err("CONNECT can't be loaded: it opens a tunnel".into());
-    }
-    Ok(method)
-}
-
-/// Reads a file that becomes a body.
-///
-/// # Errors
-///
-/// Why it can't be read, in a sentence that begins with the option's name.
-pub(crate) fn body_file(option: &str, path: &Path) -> Result<Bytes, String> {
-    let refused = |why: &dyn std::fmt::Display| format!("{option} {}: {why}", path.display());
-    let length = fs::metadata(path).map_err(|error| refused(&error))?.len();
-    if length > LARGEST_BODY_BYTES {
-        return Err(refused(&"is larger than 4 GiB, the maximum of a body"));
-    }
-    fs::read(path).map(Bytes::from).map_err(|error| refused(&error))
 }
 
 /// Makes a body of a pattern.

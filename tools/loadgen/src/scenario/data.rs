@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::options::request::body_file;
+use crate::given::body_file;
 
 /// Most columns.
 const COLUMNS_COUNT: usize = 1000;

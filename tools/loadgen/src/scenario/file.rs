@@ -15,7 +15,8 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 
 use super::{SERVERS_COUNT, STEPS_COUNT, data, is_secret};
-use crate::options::request::{body_file, fields as read_fields, method, statuses};
+use crate::given::{body_file, method};
+use crate::options::request::{fields as read_fields, statuses};
 
 /// Redirects that a step follows, when nobody says.
 const REDIRECTS_COUNT: u8 = 5;

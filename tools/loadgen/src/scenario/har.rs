@@ -15,7 +15,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::{SERVERS_COUNT, STEPS_COUNT, is_secret};
-use crate::options::request::{body_file, fields as read_fields, method};
+use crate::given::{body_file, method};
+use crate::options::request::fields as read_fields;
 
 #[derive(Debug, Deserialize)]
 struct Archive {

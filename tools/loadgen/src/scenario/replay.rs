@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use time::format_description::parse_borrowed;
 use time::format_description::well_known::Rfc3339;
 
-use crate::options::request::body_file;
+use crate::given::body_file;
 
 /// Most requests that are sent again.
 const REQUESTS_COUNT: usize = 10_000_000;

@@ -1,69 +1,21 @@
 //! The rounds: a lab, a server in it, a client, one transfer after the other in random order.
 
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bolide_netlab::shape::Shape;
-use bolide_probe::nearest::suggestion;
 use bolide_semantics::in_lines;
 use fastrand::Rng;
 
 use super::outcome::{Point, Results, Row};
-use super::stack::{BROWSER, BROWSERS_SERVER, Direction, Stack};
+use super::prepared::{Gathered, Prepared, gather, versions};
+use super::stack::{Direction, Stack};
 use super::stage::Stage;
 use super::sweep::{RTT_RATE_BITS_PER_SECOND, RTTS_MS, Sweep};
-use super::{Arguments, Setting, browser, show};
-use crate::contender::{Contender, Sources};
-use crate::entrant::{Ground, Present, detect};
-use crate::interrupt::Interrupt;
-use crate::manifest::Machine;
-use crate::process;
-use crate::workplace::Workplace;
+use super::{Arguments, show};
 
 /// Payload of a transfer of the RTT sweep, at most: two seconds of its rate.
 const RTT_BYTES_MAX: u64 = 128 << 20;
-
-/// Everything that labs are made with.
-pub(super) struct Prepared {
-    pub(super) interrupt: Interrupt,
-    sources: Sources,
-    program: PathBuf,
-    /// The client's.
-    pub(super) client: PathBuf,
-    /// Of the server, and of the client.
-    pub(super) cores: [usize; 2],
-    pub(super) place: Workplace,
-}
-
-impl Prepared {
-    pub(super) fn new(setting: &Setting) -> Result<Self, String> {
-        let interrupt = Interrupt::install()?;
-        let [server, client, ..] = process::available()[..] else {
-            return Err("server and client need a core each, and this machine has one".to_owned());
-        };
-        Ok(Self {
-            interrupt,
-            sources: Sources::find(setting.contenders.as_deref())?,
-            program: program("--program", setting.program.as_deref())?,
-            client: program("--client", setting.client.as_deref())?,
-            cores: [server, client],
-            place: Workplace::new(setting.seed)?,
-        })
-    }
-
-    pub(super) fn machine(&self) -> Machine {
-        let [server, client] = self.cores;
-        Machine::here(&process::available(), &[server], &[client])
-    }
-
-    /// What servers are started with.
-    pub(super) fn ground(&self, setting: &Setting) -> Ground<'_> {
-        let (sources, interrupt) = (&self.sources, &self.interrupt);
-        Ground { sources, interrupt, program: self.program.clone(), seed: setting.seed }
-    }
-}
 
 /// Measures everything. `Ok(false)`: a transfer failed.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, String> {
@@ -102,82 +54,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, String> {
         && !results.sweeps.iter().any(|point| failed(&point.failed)))
 }
 
-/// The program that an option names, or this one.
-fn program(option: &str, given: Option<&Path>) -> Result<PathBuf, String> {
-    match given {
-        Some(program) => fs::canonicalize(program)
-            .map_err(|error| format!("{option} {}: {error}", program.display())),
-        None => std::env::current_exe().map_err(|error| error.to_string()),
-    }
-}
-
 fn out(text: &str) -> Result<(), String> {
     std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
-}
-
-/// Who is here, the rows that they have, and who is not, with the reasons.
-pub(super) struct Gathered {
-    pub(super) present: Vec<Present>,
-    pub(super) stacks: Vec<Stack>,
-    pub(super) skipped: Vec<(String, String)>,
-}
-
-/// Looks who of `only`, or of all, is here.
-pub(super) fn gather(only: &[String], prepared: &Prepared) -> Result<Gathered, String> {
-    let Prepared { sources, interrupt, .. } = prepared;
-    let mut contenders = sources.contenders()?;
-    contenders.retain(|contender| !Stack::of(contender).is_empty());
-    let names: Vec<&str> =
-        ["raw", BROWSER].into_iter().chain(contenders.iter().map(|c| c.name.as_str())).collect();
-    for name in only {
-        if !names.contains(&name.as_str()) {
-            return Err(format!("--only {name}: no such stack; {}", suggestion(name, &names)));
-        }
-    }
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|n| n == name);
-    // A browser needs a server.
-    let needed = |name: &str| wanted(name) || (name == BROWSERS_SERVER && wanted(BROWSER));
-    contenders.retain(|contender: &Contender| needed(&contender.name));
-    let (mut present, mut skipped) = (Vec::new(), Vec::new());
-    let mut stacks: Vec<Stack> = wanted("raw").then(Stack::raw).into_iter().collect();
-    for contender in &contenders {
-        let mut announce = || eprintln!("building {} (once; the result is kept)", contender.name);
-        match detect(contender, sources, interrupt, &mut announce) {
-            Ok(there) => {
-                if wanted(&contender.name) {
-                    stacks.extend(Stack::of(contender));
-                }
-                present.push(there);
-            }
-            Err(why) => {
-                eprintln!("skipped {}: {}", contender.name, in_lines(&why));
-                skipped.push((contender.name.clone(), why));
-            }
-        }
-        interrupt.check()?;
-    }
-    if wanted(BROWSER) {
-        match browser::program() {
-            Ok(_) if present.iter().any(|there| there.contender.name == BROWSERS_SERVER) => {
-                stacks.extend(Stack::browser());
-            }
-            Ok(_) => skipped.push((BROWSER.to_owned(), "its server is not here".to_owned())),
-            Err(why) => {
-                eprintln!("skipped {BROWSER}: {why}");
-                skipped.push((BROWSER.to_owned(), why));
-            }
-        }
-    }
-    Ok(Gathered { present, stacks, skipped })
-}
-
-/// The versions of those that say one.
-pub(super) fn versions(present: &[Present], stacks: &[Stack]) -> Vec<(String, String)> {
-    let of = |there: &Present| (there.contender.name.clone(), there.version.clone());
-    let browser = stacks.iter().any(|stack| stack.name == BROWSER).then(browser::version).flatten();
-    let browser = browser.map(|version| (BROWSER.to_owned(), version));
-    let all = present.iter().map(of).chain(browser);
-    all.filter(|(_, version)| !version.is_empty()).collect()
 }
 
 fn rows(stacks: &[Stack]) -> Vec<Row> {

@@ -7,9 +7,9 @@ use super::browser::Parts;
 use super::outcome::{Results, Row};
 use super::stack::Direction;
 use super::swept::{size, sweeps};
+use crate::figures::{aligned, verdict_text};
 use crate::report::{self, Part, Section};
 use crate::statistics::{LogRatios, Rule};
-use crate::table::{aligned, verdict_text};
 
 const HEADS: [&str; 10] = [
     "stack",
@@ -277,8 +277,18 @@ mod tests {
         let race = |folder: &Path| {
             let manifest = crate::store::tests::manifest();
             let outcomes = [crate::outcome::tests::outcome()];
-            fs::read_to_string(report::write(folder, 1, &manifest, &[], &outcomes).unwrap())
-                .unwrap()
+            fs::read_to_string(
+                report::write(
+                    folder,
+                    1,
+                    &manifest,
+                    &[],
+                    &outcomes,
+                    crate::bulk::part(folder).as_ref(),
+                )
+                .unwrap(),
+            )
+            .unwrap()
         };
         assert!(part(&folder).unwrap().is_none());
         assert!(!race(&folder).contains("id=\"bulk\""));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Certificate, Cores, Kind, Protocol, Route};
 use crate::contender::Contender;
-use crate::requests::Requests;
+use crate::differing::Requests;
 
 /// Which way the payload goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

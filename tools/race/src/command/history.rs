@@ -6,24 +6,40 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::session::print;
-use crate::catalogue::Selection;
+use crate::bulk;
+use crate::catalogue::{Selection, tables};
+use crate::contender::Sources;
+use crate::figures::{cost, percent};
 use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, settle};
 use crate::report;
 use crate::statistics::{Comparison, Verdict};
 use crate::store::{Listed, Store};
 use crate::summary::claims;
-use crate::table::{Columns, cost, percent, table};
+use crate::table::{Columns, table};
 
 /// `bolide race list`.
 pub(super) fn list(out: &Path) -> Result<(), String> {
-    let store = Store::open_existing(out)?;
-    let mut text = String::new();
-    for race in store.list()? {
-        let _ = writeln!(text, "{}", line(&race));
+    let tables = tables()?;
+    let rows = tables.iter().map(|table| [&table.name, &table.title].map(String::as_str));
+    let mut text = "Tables, for --table:\n".to_owned() + &listed(rows);
+    let contenders = Sources::find(None)?.contenders()?;
+    let rows = contenders.iter().map(|entry| [&entry.name, &entry.title].map(String::as_str));
+    text = text + "\nContenders, for --only:\n" + &listed(rows) + "\nRaces:\n";
+    let races = Store::open_existing(out).and_then(|store| store.list()).unwrap_or_default();
+    for race in &races {
+        let _ = writeln!(text, "{}", line(race));
+    }
+    if races.is_empty() {
+        let _ = writeln!(text, "  none in {}", out.display());
     }
     print(&text);
     Ok(())
+}
+
+/// Names, each with its title in a second column.
+fn listed<'a>(rows: impl Iterator<Item = [&'a str; 2]>) -> String {
+    rows.map(|[name, title]| format!("  {name:<16}  {title}\n")).collect()
 }
 
 fn line(race: &Listed) -> String {
@@ -90,7 +106,8 @@ fn write_report(
     } else {
         Selection::Named(manifest.tables.clone())
     };
-    let page = report::write(out, id, manifest, &selection.tables()?, outcomes)?;
+    let page =
+        report::write(out, id, manifest, &selection.tables()?, outcomes, bulk::part(out).as_ref())?;
     print(&format!("\nreport: {}\n", page.display()));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use bolide_probe::nearest::suggestion;
 
-use crate::race::FLOOR;
+use crate::contender::FLOOR;
 
 /// Who it is unless somebody else is named.
 pub(super) const DEFAULT: &str = "bolide";

@@ -13,7 +13,7 @@ use bolide_semantics::in_lines;
 use super::RaceArguments;
 use super::progress::{Progress, text};
 use super::reference::Wish;
-use crate::bulk::OfRace;
+use crate::bulk::{self, OfRace};
 use crate::catalogue::{Cell, Kind, Selection, Table, cells, is_bulk};
 use crate::contender::{Contender, Sources, from_command_line};
 use crate::entrant::{Ground, Present, detect};
@@ -402,7 +402,15 @@ impl Course<'_> {
         }
         settle(outcomes);
         print(&claims(&self.manifest.reference, outcomes));
-        let page = report::write(&self.out, self.id, &self.manifest, &self.tables, outcomes)?;
+        let bulk = bulk::part(&self.out);
+        let page = report::write(
+            &self.out,
+            self.id,
+            &self.manifest,
+            &self.tables,
+            outcomes,
+            bulk.as_ref(),
+        )?;
         print(&format!("\nreport: {}\n", page.display()));
         if was_stopped {
             eprintln!("stopped; the same command resumes after the finished workloads");

@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn the_command_says_what_the_cell_is() {
         use crate::catalogue::{Certificate, Cores};
-        use crate::requests::Requests;
+        use crate::differing::Requests;
         let cell = Cell {
             protocol: Protocol::H2,
             route: Route::Post,

@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use super::*;
 use crate::catalogue::{Certificate, Protocol, Route};
 use crate::contender::{Contender, Sources};
+use crate::differing::Requests;
 use crate::interrupt::INTERRUPTED;
 use crate::interrupt::Interrupt;
 use crate::process::is_alive;
-use crate::requests::Requests;
 use crate::rounds::Rounds;
 
 use planted::{PART, TEST};

@@ -6,10 +6,10 @@ use super::markup::Svg;
 use super::reach::reach;
 use super::scale::{Scale, tick_text};
 use crate::catalogue::Kind;
-use crate::figures::count;
+use crate::cells::{lower_bound, ratio_text};
+use crate::figures::{cost, count};
 use crate::outcome::{CellOutcome, EntrantOutcome};
 use crate::statistics::Interval;
-use crate::table::{cost, lower_bound, ratio_text};
 
 const WIDTH: f64 = 560.0;
 const ROW: f64 = 22.0;

@@ -82,7 +82,7 @@ fn a_browser_shows_every_plot_in_its_place() {
     let folder = scratch("report-in-a-browser");
     let manifest = crate::store::tests::manifest();
     let tables = tables().unwrap();
-    super::write(&folder, 1, &manifest, &tables, &outcomes()).unwrap();
+    super::write(&folder, 1, &manifest, &tables, &outcomes(), None).unwrap();
     let seen = seen(&browser, &folder);
     // At a glance, two plots of costs, throughput and spectrum.
     assert!(seen["figures"].as_u64().unwrap() >= 4, "{seen}");

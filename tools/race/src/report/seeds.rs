@@ -7,9 +7,9 @@ use bolide_semantics::in_markup;
 
 use super::markup;
 use crate::catalogue::{Row, Table};
-use crate::figures::count;
+use crate::cells::lower_bound;
+use crate::figures::{cost, count};
 use crate::outcome::{CellOutcome, EntrantOutcome};
-use crate::table::{cost, lower_bound};
 
 /// The section of one table: our figures for everybody, and the seed's beside them.
 pub(super) fn section(table: &Table, outcomes: &[CellOutcome]) -> String {

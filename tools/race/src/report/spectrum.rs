@@ -4,8 +4,8 @@ use super::colours::colour;
 use super::markup;
 use super::markup::Svg;
 use super::scale::Scale;
+use crate::figures::duration;
 use crate::outcome::{CellOutcome, EntrantOutcome};
-use crate::table::duration;
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 260.0;

@@ -4,8 +4,8 @@ use bolide_semantics::in_markup;
 
 use super::markup::{Svg, figure, table};
 use super::scale::{Scale, tick_text};
+use crate::figures::cost;
 use crate::outcome::{CellOutcome, EntrantOutcome, StageTime};
-use crate::table::cost;
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 26.0;

@@ -5,10 +5,10 @@ use super::markup;
 use super::markup::Svg;
 use super::scale::{Scale, tick_text};
 use super::spectrum::spread;
-use crate::figures::count;
+use crate::cells::lower_bound;
+use crate::figures::{count, duration};
 use crate::generator::Figures;
 use crate::outcome::{CellOutcome, EntrantOutcome};
-use crate::table::{duration, lower_bound};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 260.0;

@@ -10,7 +10,8 @@ use bolide_server::{Response, Router, Running, Server, Tls, collect};
 
 use super::*;
 use crate::catalogue::{Certificate, Cores, Kind};
-use crate::requests::{self, Requests};
+use crate::differing::Requests;
+use crate::requests;
 
 /// Answers one request whose head and body have been read.
 type Answer = fn(path: &str, body: &[u8]) -> Vec<u8>;

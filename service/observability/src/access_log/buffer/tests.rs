@@ -1,8 +1,8 @@
 use http::Version;
 
 use super::super::calendar::CalendarTime;
+use super::super::ended::{Outcome, RoutePiece};
 use super::super::entry::Asked;
-use super::super::format::{Outcome, RoutePiece};
 use super::*;
 use crate::limits::LogLimits;
 

@@ -24,6 +24,7 @@ pub use text::Text;
 
 use super::getopt::{self, Known};
 use super::{Foreign, Voice};
+use crate::given;
 use crate::options::request;
 
 const fn value(short: char, long: &'static str) -> Known {
@@ -273,7 +274,7 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
         "connection-window-bits" => settings.http2.connection_bits = bits("-W", value)?,
         "header" => settings.headers.push(value.to_owned()),
         "data" => {
-            let body = request::body_file("-d", Path::new(value));
+            let body = given::body_file("-d", Path::new(value));
             settings.data = Some(body.map_err(|_| format!("-d: Could not open file {value}"))?);
         }
         "no-tls-proto" => {
@@ -399,7 +400,7 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
         let wrong = || format!("-H: invalid header: {line}");
         let (name, value) = line[1..].split_once(':').ok_or_else(wrong)?;
         match name {
-            "method" => method = request::method(value.trim())?,
+            "method" => method = given::method(value.trim())?,
             "authority" => authority = Some(value.trim().to_owned()),
             _ => return Err(wrong()),
         }

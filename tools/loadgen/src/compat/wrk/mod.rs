@@ -22,6 +22,7 @@ pub use text::Text;
 
 use super::getopt::{self, Known};
 use super::{Foreign, Voice};
+use crate::given;
 use crate::options::request;
 use script::Script;
 
@@ -95,7 +96,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
     });
     let (fields, authority) = request::fields(lines.chain(&settings.headers).map(String::as_str))?;
     let method = match &script.method {
-        Some(name) => request::method(name)?,
+        Some(name) => given::method(name)?,
         None => Method::GET,
     };
     let mut origin = target::resolve(&target, &[], settings.timeout)?;

@@ -15,7 +15,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDes
 use serde_json::Value;
 
 use super::arguments::RequestArguments;
-use super::request::LARGEST_BODY_BYTES;
+use crate::given::LARGEST_BODY_BYTES;
 
 /// `grpc-timeout` has at most so many digits.
 const DEADLINE_DIGITS: usize = 8;

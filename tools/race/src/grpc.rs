@@ -18,7 +18,7 @@ pub(crate) fn message(payload: &[u8]) -> Vec<u8> {
 }
 
 /// What is wrong with the status of a call that should have succeeded.
-pub(super) fn complaint(trailers: &[(String, Vec<u8>)]) -> Option<String> {
+pub(crate) fn complaint(trailers: &[(String, Vec<u8>)]) -> Option<String> {
     match trailers.iter().find(|(name, _)| name == "grpc-status") {
         Some((_, value)) if value == b"0" => None,
         Some((_, value)) => Some(format!("grpc-status {}, not 0", String::from_utf8_lossy(value))),
