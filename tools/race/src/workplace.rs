@@ -51,6 +51,8 @@ impl Workplace {
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
         remove_leftovers(&std::env::temp_dir());
         let root = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
+        // An earlier process with this number, or a server that wrote while its race ended, may have left something there.
+        let _ = fs::remove_dir_all(&root);
         let place = Self { root, random: Rng::with_seed(seed ^ u64::from(std::process::id())) };
         place.fill().map_err(|error| format!("{}: {error}", place.root.display()))?;
         Ok(place)

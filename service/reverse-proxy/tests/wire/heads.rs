@@ -124,7 +124,7 @@ fn the_upstream_decides_whether_a_client_is_to_go_on() {
         if number == 0 {
             talk.send("HTTP/1.1 100 Continue\r\n\r\n");
             assert_eq!(talk.take(4), b"body");
-            talk.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+            talk.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
         } else {
             talk.send("HTTP/1.1 417 Expectation Failed\r\ncontent-length: 0\r\n\r\n");
         }
