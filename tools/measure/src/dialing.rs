@@ -1,24 +1,18 @@
 //! RFC 9113 §3, RFC 9114 §3, RFC 7301: from how a server is reached to what a connection begins with.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use bolide_client::{
     Alpn, ClientOptions, ClientTls, Dial, Speaks, Trust, WallClock, platform_trust,
 };
-use bolide_connection::{
-    Http1Limits, Http2Limits, Http3Limits, Limits, Opening, http1_limits, http2_limits,
-    http3_limits,
-};
+use bolide_connection::Limits;
 use bolide_eventloop::Destination;
-use bolide_probe::plan::{RESPONSE_WINDOW_BYTES, ServerAddress};
-
+use bolide_probe::patient::patient_limits;
+use bolide_probe::plan::ServerAddress;
 use bolide_semantics::{Scheme, Url};
 
 use crate::plan::{Connecting, Trusted, Version};
-
-/// Longer than any transfer.
-const NEVER: Duration = Duration::MAX;
 
 /// Everything that connections to one server have in common.
 #[derive(Debug, Clone)]
@@ -78,36 +72,8 @@ impl Route {
 
 /// A server that is slow is measured, not given up; one that sends a lot is what we came for.
 fn limits(connecting: &Connecting) -> Limits {
-    let h1 = Http1Limits {
-        times: http1_limits::Times {
-            idle_timeout: NEVER,
-            write_timeout: NEVER,
-            body_timeout: NEVER,
-            ..http1_limits::Times::DEFAULT
-        },
-        ..Http1Limits::default()
-    };
-    let mut h2 = Http2Limits {
-        budgets: http2_limits::Budgets {
-            glitches_burst_count: None,
-            small_data_burst_count: None,
-            ..http2_limits::Budgets::DEFAULT
-        },
-        times: http2_limits::Times {
-            stalled_stream: NEVER,
-            stalled_connection: NEVER,
-            head_time: connecting.timeout,
-            body_pause: NEVER,
-            call_pause: NEVER,
-            body_rate_bytes: 0,
-            idle_time: NEVER,
-            write_pause: NEVER,
-            acknowledgement_time: NEVER,
-            ping_after: NEVER,
-            ..http2_limits::Times::DEFAULT
-        },
-        ..Http2Limits::default()
-    };
+    let mut limits = patient_limits(connecting.timeout);
+    let h2 = Arc::make_mut(&mut limits.h2);
     if let Some(bytes) = connecting.window_bytes {
         (h2.windows.stream_window_bytes, h2.windows.stream_window_bytes_max) = (bytes, bytes);
         (h2.windows.connection_window_bytes, h2.windows.connection_window_bytes_max) =
@@ -116,32 +82,7 @@ fn limits(connecting: &Connecting) -> Limits {
     if let Some(bytes) = connecting.frame_bytes {
         (h2.frames.frame_bytes, h2.frames.data_frame_bytes) = (bytes, bytes);
     }
-    let h3 = Http3Limits {
-        response_window_bytes: RESPONSE_WINDOW_BYTES,
-        budgets: http3_limits::Budgets {
-            glitches_burst_count: None,
-            small_data_burst_count: None,
-            ..http3_limits::Budgets::DEFAULT
-        },
-        times: http3_limits::Times {
-            stalled_stream: NEVER,
-            head_time: connecting.timeout,
-            body_pause: NEVER,
-            call_pause: NEVER,
-            idle_time: NEVER,
-            ..http3_limits::Times::DEFAULT
-        },
-        ..Http3Limits::default()
-    };
-    Limits {
-        h1: Arc::new(h1),
-        h2: Arc::new(h2),
-        h3: Arc::new(h3),
-        opening: Opening {
-            handshake_timeout: connecting.timeout,
-            version_timeout: connecting.timeout,
-        },
-    }
+    limits
 }
 
 fn tls(connecting: &Connecting, version: Version) -> Result<Speaks, String> {

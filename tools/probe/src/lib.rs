@@ -10,6 +10,7 @@ pub mod engine;
 pub mod exchanges;
 pub mod nearest;
 mod origin;
+pub mod patient;
 pub mod plan;
 pub mod progress;
 pub mod report;

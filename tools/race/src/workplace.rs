@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use fastrand::Rng;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
@@ -30,7 +31,8 @@ fn remove_leftovers(above: &Path) {
     }
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.parse().ok());
+        let id = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        let id = id.and_then(|id| id.parse().ok());
         if id.is_some_and(|id: u32| id != std::process::id() && !is_alive(id)) {
             // Somebody else's stays.
             let _ = fs::remove_dir_all(entry.path());
@@ -50,8 +52,10 @@ impl Workplace {
     /// lab: some servers choose theirs by the address.
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
         remove_leftovers(&std::env::temp_dir());
-        let root = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
-        // An earlier process with this number, or a server that wrote while its race ended, may have left something there.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (id, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let root = std::env::temp_dir().join(format!("{FOLDER}{id}-{number}"));
+        // An earlier process with this number may have left something there.
         let _ = fs::remove_dir_all(&root);
         let place = Self { root, random: Rng::with_seed(seed ^ u64::from(std::process::id())) };
         place.fill().map_err(|error| format!("{}: {error}", place.root.display()))?;
@@ -208,7 +212,7 @@ mod tests {
         let above = bolide_launcher::scratch("workplaces");
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        let folder = |id: u32| above.join(format!("{FOLDER}{id}"));
+        let folder = |id: u32| above.join(format!("{FOLDER}{id}-0"));
         let (left, own) = (folder(gone.id()), folder(std::process::id()));
         let others = [own, folder(1), above.join("bolide-race-cache"), above.join("bolide-race-")];
         for folder in others.iter().chain([&left]) {

@@ -66,7 +66,7 @@ fn a_killed_bulk_transfer_leaves_nothing_once_the_next_one_has_begun() {
     }
     let folder = scratch("bulk-leaves-nothing");
     let (mut run, _errors, server) = in_a_transfer(&folder);
-    let place = std::env::temp_dir().join(format!("bolide-race-{}", run.id()));
+    let place = std::env::temp_dir().join(format!("bolide-race-{}-0", run.id()));
     let processes = inside(&server);
     run.kill().unwrap();
     run.wait().unwrap();

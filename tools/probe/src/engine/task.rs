@@ -1,13 +1,10 @@
 //! From a plan to what the threads work with; finds what is wrong before anything is sent.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
-use bolide_connection::{
-    Connection, Http1Limits, Http2Limits, Http3Limits, Limits, Opening, http1_limits, http2_limits,
-    http3_limits,
-};
+use bolide_connection::{Connection, Limits};
 use bolide_semantics::{Context, End, Head};
 use fastrand::Rng;
 
@@ -18,19 +15,13 @@ use super::servers::Server;
 use super::template::{Numbers, Rendered, Values};
 use super::thread_state::Task;
 use super::websocket::WebSocketTask;
-use crate::plan::{
-    Http2Plan, Load, Origin, Phase, Plan, RESPONSE_WINDOW_BYTES, RequestKind, ServerAddress,
-    Version,
-};
-
-/// Longer than any run.
-const NEVER: Duration = Duration::MAX;
+use crate::patient::patient_limits;
+use crate::plan::{Http2Plan, Load, Origin, Phase, Plan, RequestKind, ServerAddress, Version};
 
 /// The largest window of HTTP/2, in bytes (RFC 9113 §6.9.1).
 const WINDOW_BYTES_MAX: u32 = 0x7fff_ffff;
 
-/// The limits of the connections: the plan decides how long things may take, and a server that is asked
-/// a million times a second may answer as often.
+/// The limits of the connections.
 pub(super) fn limits(plan: &Plan) -> Limits {
     let Http2Plan {
         stream_window_bytes,
@@ -38,48 +29,8 @@ pub(super) fn limits(plan: &Plan) -> Limits {
         max_frame_bytes,
         header_table_bytes,
     } = plan.http2;
-    let h1 = Http1Limits {
-        times: http1_limits::Times {
-            idle_timeout: NEVER,
-            write_timeout: NEVER,
-            body_timeout: NEVER,
-            ..http1_limits::Times::DEFAULT
-        },
-        heads: http1_limits::Heads {
-            head_bytes: 256 * 1024,
-            fields_count: 1000,
-            ..http1_limits::Heads::DEFAULT
-        },
-        ..Http1Limits::default()
-    };
-    let mut h2 = Http2Limits {
-        heads: http2_limits::Heads {
-            header_list_bytes: 256 * 1024,
-            header_fields_count: 1000,
-            ..http2_limits::Heads::DEFAULT
-        },
-        budgets: http2_limits::Budgets {
-            glitches_burst_count: None,
-            small_data_burst_count: None,
-            own_resets_burst_count: None,
-            own_resets_life_count: None,
-            ..http2_limits::Budgets::DEFAULT
-        },
-        times: http2_limits::Times {
-            stalled_stream: NEVER,
-            stalled_connection: NEVER,
-            head_time: plan.timeouts.connect_timeout,
-            body_pause: NEVER,
-            call_pause: NEVER,
-            body_rate_bytes: 0,
-            idle_time: NEVER,
-            write_pause: NEVER,
-            acknowledgement_time: NEVER,
-            ping_after: NEVER,
-            ..http2_limits::Times::DEFAULT
-        },
-        ..Http2Limits::default()
-    };
+    let mut limits = patient_limits(plan.timeouts.connect_timeout);
+    let h2 = Arc::make_mut(&mut limits.h2);
     if let Some(bytes) = stream_window_bytes {
         h2.windows.stream_window_bytes = bytes;
         h2.windows.stream_window_bytes_max = bytes;
@@ -90,43 +41,7 @@ pub(super) fn limits(plan: &Plan) -> Limits {
     }
     h2.frames.frame_bytes = max_frame_bytes.unwrap_or(h2.frames.frame_bytes);
     h2.heads.header_table_bytes = header_table_bytes.unwrap_or(h2.heads.header_table_bytes);
-    Limits {
-        h1: h1.into(),
-        h2: Arc::new(h2),
-        h3: Arc::new(of_http3(plan)),
-        opening: Opening {
-            handshake_timeout: plan.timeouts.connect_timeout,
-            version_timeout: plan.timeouts.connect_timeout,
-        },
-    }
-}
-
-/// The same for HTTP/3.
-fn of_http3(plan: &Plan) -> Http3Limits {
-    Http3Limits {
-        response_window_bytes: RESPONSE_WINDOW_BYTES,
-        datagrams_count: 0,
-        heads: http3_limits::Heads {
-            header_list_bytes: 256 * 1024,
-            header_fields_count: 1000,
-            ..http3_limits::Heads::DEFAULT
-        },
-        budgets: http3_limits::Budgets {
-            own_resets_burst_count: None,
-            glitches_burst_count: None,
-            small_data_burst_count: None,
-            ..http3_limits::Budgets::DEFAULT
-        },
-        times: http3_limits::Times {
-            stalled_stream: NEVER,
-            head_time: plan.timeouts.connect_timeout,
-            body_pause: NEVER,
-            call_pause: NEVER,
-            idle_time: NEVER,
-            ..http3_limits::Times::DEFAULT
-        },
-        ..Http3Limits::default()
-    }
+    limits
 }
 
 /// Everything that the threads share.
