@@ -2,9 +2,8 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::thread;
 
-use crate::builds::{MEASURED, WHOLE, building, built, built_for_tests, in_root};
+use crate::builds::{self, MEASURED, WHOLE, building, built, built_for_tests, in_root};
 use crate::report::Report;
 use crate::tree::Tree;
 use crate::{deny, fuzz, packages, steady, tidy, tools};
@@ -94,11 +93,10 @@ pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// The tests of all packages, one program after the other. Most wait most of the time, for other processes and for clocks.
+/// The tests of all packages, one program after the other.
 fn tests(report: &mut Report, root: &Path, program: &Path) {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut tests = of_tests(root, &["--no-fail-fast"]);
-    tests.env("BOLIDE_BIN", program).env("RUST_TEST_THREADS", (2 * cores).to_string());
+    tests.env("BOLIDE_BIN", program).env("RUST_TEST_THREADS", builds::test_threads());
     report.tests("tests", tests);
 }
 

@@ -59,7 +59,17 @@ pub fn patient_limits(connect_timeout: Duration) -> Limits {
         },
         ..Http2Limits::default()
     };
-    let h3 = Http3Limits {
+    Limits {
+        h1: Arc::new(h1),
+        h2: Arc::new(h2),
+        h3: Arc::new(of_http3(connect_timeout)),
+        opening: Opening { handshake_timeout: connect_timeout, version_timeout: connect_timeout },
+    }
+}
+
+/// The same for HTTP/3.
+fn of_http3(connect_timeout: Duration) -> Http3Limits {
+    Http3Limits {
         response_window_bytes: RESPONSE_WINDOW_BYTES,
         datagrams_count: 0,
         heads: http3_limits::Heads {
@@ -82,11 +92,5 @@ pub fn patient_limits(connect_timeout: Duration) -> Limits {
             ..http3_limits::Times::DEFAULT
         },
         ..Http3Limits::default()
-    };
-    Limits {
-        h1: Arc::new(h1),
-        h2: Arc::new(h2),
-        h3: Arc::new(h3),
-        opening: Opening { handshake_timeout: connect_timeout, version_timeout: connect_timeout },
     }
 }
