@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 
 use crate::manifest::cargo;
 use crate::report::Report;
@@ -32,11 +31,6 @@ pub(crate) fn built_for_tests(report: &mut Report, root: &Path) -> PathBuf {
     let build = ["build", "--workspace", "--bins", "--tests"];
     report.step("build", in_root(root, &[&build[..], &WHOLE].concat()));
     target(root).join("debug/bolide")
-}
-
-/// How many tests of a program run at once: most wait most of the time, for other processes and for clocks.
-pub(crate) fn test_threads() -> String {
-    (2 * thread::available_parallelism().map_or(1, usize::from)).to_string()
 }
 
 fn target(root: &Path) -> PathBuf {

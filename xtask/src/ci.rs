@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::builds::{self, MEASURED, WHOLE, building, built, built_for_tests, in_root};
+use crate::builds::{MEASURED, WHOLE, building, built, built_for_tests, in_root};
 use crate::report::Report;
 use crate::tree::Tree;
 use crate::{deny, fuzz, packages, steady, tidy, tools};
@@ -96,7 +96,7 @@ pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
 /// The tests of all packages, one program after the other.
 fn tests(report: &mut Report, root: &Path, program: &Path) {
     let mut tests = of_tests(root, &["--no-fail-fast"]);
-    tests.env("BOLIDE_BIN", program).env("RUST_TEST_THREADS", builds::test_threads());
+    tests.env("BOLIDE_BIN", program);
     report.tests("tests", tests);
 }
 

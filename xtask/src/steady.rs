@@ -178,7 +178,6 @@ fn repeat(program: &Path, suite: &Suite, condition: Condition, times: u32) -> Ro
     for _ in 0..times {
         let mut command = condition.command(&suite.program);
         command.current_dir(&suite.folder).env("BOLIDE_BIN", program);
-        command.env("RUST_TEST_THREADS", builds::test_threads());
         match command.stdin(Stdio::null()).output() {
             Ok(output) if output.status.success() => passed += 1,
             Ok(output) => {

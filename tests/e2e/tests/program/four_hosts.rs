@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bolide_launcher::{Server, find, program, run, scratch, skip};
+use bolide_launcher::{Server, decide, find, program, run, scratch, skip};
 use serde_json::Value;
 
 /// The round trips of the hosts' paths.
@@ -257,13 +257,23 @@ fn four_hosts_with_paths_of_their_own_make_one_run() {
     // Half of the longest path, and what the kernel adds.
     assert!((40e6..60e6).contains(&number(&report, "/parts/clock_bound_ns")), "{report}");
 
-    alone_agrees(&hosts, &url, number(phase, "/latency/percentiles_ns/p99"));
+    let p99 = |report: &Value| number(&report["phases"][0], "/latency/percentiles_ns/p99");
+    let mut first = Some(p99(&report));
+    let agrees = decide(AVERAGED_AGREES, || {
+        let merged = first.take().unwrap_or_else(|| p99(&load(&hosts, &folder, &plan, |_| ())));
+        alone_agrees(&hosts, &url, merged)
+    });
+    assert_eq!(agrees, Ok(()));
     a_part_without_cpu_is_named(&hosts, &folder, &url);
 }
 
+/// How likely percentiles of the parts that were averaged would agree: those of four paths, the longest of which is twice the next, are far
+/// from its own.
+const AVERAGED_AGREES: f64 = 0.02;
+
 /// The slowest hundredth of all is of the longest path: a run there alone has it between its 90th and 99.9th
 /// percentiles.
-fn alone_agrees(hosts: &Hosts, url: &str, p99_ns: f64) {
+fn alone_agrees(hosts: &Hosts, url: &str, p99_ns: f64) -> Result<(), String> {
     let namespace = format!("{}-client", hosts.host(4));
     let alone = Command::new("ip")
         .args(["netns", "exec", &namespace])
@@ -277,7 +287,8 @@ fn alone_agrees(hosts: &Hosts, url: &str, p99_ns: f64) {
         number(&alone, &format!("/phases/0/latency/percentiles_ns/{percentile}"))
     };
     let (low, high) = (0.95 * of("p90"), 1.05 * of("p99.9"));
-    assert!((low..high).contains(&p99_ns), "{p99_ns} is not in {low}..{high}");
+    let agrees = (low..high).contains(&p99_ns);
+    agrees.then_some(()).ok_or_else(|| format!("{p99_ns} is not in {low}..{high}"))
 }
 
 fn a_part_without_cpu_is_named(hosts: &Hosts, folder: &Path, url: &str) {
