@@ -126,7 +126,7 @@ pub fn is_valid_authority(bytes: &[u8]) -> bool {
         let ok = address.is_some_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok());
         (ok && (rest.is_empty() || rest[0] == b':'), rest.get(1..))
     } else {
-        let plain = plain_length(bytes);
+        let plain = bytes.iter().position(|byte| !HOST[usize::from(*byte)]).unwrap_or(bytes.len());
         match bytes.get(plain) {
             Some(b'%') => {
                 let end = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
@@ -137,37 +137,6 @@ pub fn is_valid_authority(bytes: &[u8]) -> bool {
         }
     };
     host_ok && port.is_none_or(is_port)
-}
-
-/// How many bytes at the front may stand unescaped in a registered name. Most names have nothing but letters, digits, dots and hyphens: of
-/// these, eight are looked at in one word.
-#[inline]
-fn plain_length(bytes: &[u8]) -> usize {
-    let mut common = 0;
-    while let Some(eight) = bytes.get(common..).and_then(<[u8]>::first_chunk::<8>) {
-        if !is_common(u64::from_le_bytes(*eight)) {
-            break;
-        }
-        common += 8;
-    }
-    let rest = &bytes[common..];
-    common + rest.iter().position(|byte| !HOST[usize::from(*byte)]).unwrap_or(rest.len())
-}
-
-/// Whether each byte of a word is a letter, a digit, a dot or a hyphen.
-#[inline]
-fn is_common(word: u64) -> bool {
-    const ONES: u64 = u64::MAX / 0xff;
-    const HIGH: u64 = ONES * 0x80;
-    // The high bit of each byte below 0x80 says whether it is in a range.
-    let within = |word: u64, first: u8, last: u8| {
-        (word + ONES * u64::from(0x80 - first)) & !(word + ONES * u64::from(0x7f - last))
-    };
-    let ascii = word & !HIGH;
-    let letters = within(ascii | (ONES * 0x20), b'a', b'z');
-    // From the hyphen to the nine, but for the slash.
-    let others = within(ascii, b'-', b'9') & ((ascii ^ (ONES * u64::from(b'/'))) + ONES * 0x7f);
-    (letters | others) & !word & HIGH == HIGH
 }
 
 /// For each byte whether it may stand unescaped in a registered name (RFC 3986 §3.2.2).
@@ -237,24 +206,6 @@ fn is_escaped_name(host: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_byte_is_common_or_not_wherever_it_stands_in_a_word() {
-        for byte in 0..=u8::MAX {
-            let is_host = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-            for (place, others) in
-                (0..8).zip([*b"aaaaaaaa", *b"zzzzzzzz", *b"00000000", *b"........"].iter().cycle())
-            {
-                let mut eight = *others;
-                eight[place] = byte;
-                assert_eq!(is_common(u64::from_le_bytes(eight)), is_host, "{eight:?}");
-                let mut name = b"www.example".to_vec();
-                name.extend_from_slice(&eight);
-                let plain = name.iter().position(|byte| !HOST[usize::from(*byte)]);
-                assert_eq!(plain_length(&name), plain.unwrap_or(name.len()), "{name:?}");
-            }
-        }
-    }
 
     #[test]
     fn authorities() {
