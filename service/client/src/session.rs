@@ -138,6 +138,7 @@ impl Session {
                 self.connection.set_rtt(rtt);
             }
         }
+        let mut events_left = PASS_EVENTS_COUNT;
         let (driven, unread) = loop {
             let opened = self.connection.open_some_records(turn.input, &mut bench.plain);
             let has_left = matches!(opened, Opened::Cut | Opened::Part);
@@ -153,7 +154,8 @@ impl Session {
                 now: turn.now,
             };
             let mut orders = Orders { connection: &mut self.connection, cx, ordered: false };
-            let driven = drive(&mut orders, &mut self.step, self.required, &bench.limits, owner);
+            let (step, limits) = (&mut self.step, &bench.limits);
+            let driven = drive(&mut orders, step, self.required, limits, &mut events_left, owner);
             let unread = orders.cx.input.len();
             let is_full = turn.output.len() >= turn.output_limit;
             match driven {
@@ -291,9 +293,9 @@ fn drive(
     step: &mut Step,
     required: Option<Alpn>,
     limits: &Limits,
+    events_left: &mut u32,
     owner: &mut impl Owner,
 ) -> Result<Pass, CloseReason> {
-    let mut events_left = PASS_EVENTS_COUNT;
     loop {
         let output = orders.connection.poll(&mut orders.cx, limits);
         // What a server says of its settings may come together with the end of the handshake.
@@ -303,8 +305,8 @@ fn drive(
         match output {
             Output::Exchange(id, event) => {
                 owner.exchange(id, event, orders);
-                events_left -= 1;
-                if events_left == 0 {
+                *events_left -= 1;
+                if *events_left == 0 {
                     return Ok(Pass { deadline: None, cut: true });
                 }
             }

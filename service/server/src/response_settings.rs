@@ -1,4 +1,4 @@
-//! What a handler's answer needs of its worker.
+//! What responses need of their worker.
 
 use bolide_semantics::Date;
 
@@ -6,12 +6,12 @@ use crate::Limits;
 use crate::advertised::Advertised;
 use crate::ingress::Gate;
 
-/// What a handler's answer needs of its worker.
+/// What responses need of their worker.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) date: Date,
-    /// Answers tell what they took.
+    /// Responses tell what they took.
     pub(crate) server_timing: bool,
     /// What is taken from peers, if anything is.
     pub(crate) gate: Option<Gate>,

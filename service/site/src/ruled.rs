@@ -71,7 +71,7 @@ struct Fixed {
 }
 
 impl Ruled {
-    /// Has the rules hold for the response, whoever makes it. Whether scripts of the request's origin may read it.
+    /// Makes the rules hold for the response, wherever it comes from. Returns whether scripts of the request's origin may read it.
     fn set_policy(&self, request: &Request<'_>, facts: &Facts<'_>) -> bool {
         if let Some(plain) = self.fixed.first() {
             let fixed = if self.rules.compression.is_some() {

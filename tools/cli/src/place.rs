@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// Where something stands in a file: what is said of it later begins with this.
+/// A place in a file: messages about what stands there begin with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The file's name, the line and the column, from 1.

@@ -237,7 +237,7 @@ fn pump(reader: &mut dyn Read, pending: &Arc<PendingRequest>, room: usize, patie
             }
         };
         piece.truncate(count);
-        // An answer may have come before the body was wanted; an error, whoever waits for it is told.
+        // The response may have come before the body was wanted; of an error, the caller is told.
         if !pending.push(piece.freeze(), room, patience).unwrap_or(false) {
             return;
         }

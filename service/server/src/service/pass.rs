@@ -30,10 +30,11 @@ impl HttpService {
         if session.tuning.is_due(turn.input.len()) {
             session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
+        let events_left = Cell::new(PASS_EVENTS_COUNT);
         let opened = self.open(session, turn);
-        let mut left = self.act(session, turn, &act);
+        let mut left = self.act(session, turn, &events_left, &act);
         if opened == Opened::Part {
-            left = self.act_on_parts(session, turn, &act, left);
+            left = self.act_on_parts(session, turn, &events_left, &act, left);
         }
         if session.connection.is_tls() {
             self.meter.enter(TLS_OPEN);
@@ -53,12 +54,13 @@ impl HttpService {
         &mut self,
         session: &mut Session,
         turn: &mut Turn<'_, Message>,
+        events_left: &Cell<u32>,
         act: &impl Fn(&mut Session, &mut Work<'_>, &Router) -> Option<Instant>,
         mut left: Left,
     ) -> Left {
         while !session.cut && session.closed.is_none() && turn.output.len() < turn.output_limit {
             let opened = self.open(session, turn);
-            left = self.act(session, turn, act);
+            left = self.act(session, turn, events_left, act);
             if opened != Opened::Part {
                 break;
             }
@@ -96,11 +98,11 @@ impl HttpService {
         &mut self,
         session: &mut Session,
         turn: &mut Turn<'_, Message>,
+        events_left: &Cell<u32>,
         act: &impl Fn(&mut Session, &mut Work<'_>, &Router) -> Option<Instant>,
     ) -> Left {
         self.meter.enter(PARSE);
         let tls = session.connection.is_tls();
-        let events_left = Cell::new(PASS_EVENTS_COUNT);
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {
             cx: Context {
@@ -116,7 +118,7 @@ impl HttpService {
             observer: &mut self.observer,
             path: turn.path,
             meter: &self.meter,
-            events_left: &events_left,
+            events_left,
         };
         let deadline = act(session, &mut work, &self.router);
         Left { deadline, unread_bytes: work.cx.input.len() }
