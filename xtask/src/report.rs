@@ -1,6 +1,6 @@
 //! What ran, what passed, failed or was skipped, and the one line that sums it up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 /// A test that can't run here says so in a line that begins like this.
 const SKIPPED: &str = "SKIPPED: ";
+
+/// How many lines of what a failed test said are repeated at the end.
+const REPEATED_LINES: usize = 12;
 
 /// A command that runs beside the steps.
 pub(crate) struct Begun {
@@ -145,7 +148,12 @@ impl Report {
             self.ignored += tally.ignored;
             self.skips.append(&mut tally.skips);
             for test in &tally.failures {
-                self.failures.push(format!("{name}: {test}"));
+                let mut failure = format!("{name}: {test}");
+                for line in tally.said.get(test).into_iter().flatten() {
+                    failure.push_str("\n    ");
+                    failure.push_str(line);
+                }
+                self.failures.push(failure);
             }
         }
         if !ended_well && tally.failed == 0 {
@@ -212,10 +220,20 @@ struct Tally {
     ignored: u64,
     failures: Vec<String>,
     skips: BTreeSet<String>,
+    /// The first lines of what each failed test said.
+    said: BTreeMap<String, Vec<String>>,
+    /// The test whose words are being repeated.
+    says: Option<String>,
 }
 
 impl Tally {
     fn line(&mut self, line: &str) {
+        if let Some(test) =
+            line.strip_prefix("---- ").and_then(|test| test.strip_suffix(" stdout ----"))
+        {
+            self.says = Some(test.to_owned());
+            return;
+        }
         if let Some(counts) = line.strip_prefix("test result: ") {
             self.passed += count_before(counts, " passed");
             self.failed += count_before(counts, " failed");
@@ -226,6 +244,13 @@ impl Tally {
             self.failures.push(test.to_owned());
         } else if let Some((_, what)) = line.split_once(SKIPPED) {
             self.skips.insert(what.to_owned());
+        } else if line == "failures:" {
+            self.says = None;
+        } else if let Some(test) = &self.says {
+            let said = self.said.entry(test.clone()).or_default();
+            if said.len() < REPEATED_LINES && !line.is_empty() {
+                said.push(line.to_owned());
+            }
         }
     }
 }
@@ -249,6 +274,16 @@ mod tests {
             "test a::b ... ok",
             "test a::c ... FAILED",
             "SKIPPED: node is not installed (http2_by_node)",
+            "failures:",
+            "",
+            "---- a::c stdout ----",
+            "",
+            "thread 'a::c' panicked at x.rs:1:1:",
+            "no",
+            "",
+            "failures:",
+            "    a::c",
+            "",
             "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out",
             "test result: ok. 30 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out",
         ] {
@@ -256,6 +291,7 @@ mod tests {
         }
         assert_eq!((tally.passed, tally.failed, tally.ignored), (42, 1, 2));
         assert_eq!(tally.failures, ["a::c"]);
+        assert_eq!(tally.said["a::c"], ["thread 'a::c' panicked at x.rs:1:1:", "no"]);
         assert!(tally.skips.contains("node is not installed (http2_by_node)"));
     }
 

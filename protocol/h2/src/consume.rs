@@ -27,8 +27,10 @@ impl Connection {
         let bytes = bytes.min(stream.unconsumed);
         stream.unconsumed -= bytes;
         if state.receiving().is_some() {
-            let enough = stream.left != LENGTH_UNKNOWN
-                && stream.left <= stream.window.available.max(0) as u64;
+            // There are peers that want some even for an end that carries nothing.
+            let available = stream.window.available;
+            let enough =
+                available > 0 && stream.left != LENGTH_UNKNOWN && stream.left <= available as u64;
             if enough {
                 stream.window.consumed += bytes;
             } else {

@@ -144,12 +144,16 @@ impl Connection {
         self.settings.peer_frame_bytes.min(self.limits.frames.data_frame_bytes)
     }
 
-    /// Whether a stream with nothing to send could send; if not, it waits to be told.
+    /// Whether a stream with nothing to send could send; if not, it waits to be told. RFC 9113 §6.9.1: the end needs no
+    /// window, and a peer that has all of the content has no reason to open one.
     #[inline]
     fn may_give_more(&mut self, cx: &Context<'_>, slot: u32) -> bool {
         let stream = self.streams.get_mut(slot);
         if stream.sending.place != Place::Nowhere {
             return false;
+        }
+        if stream.sending.left == 0 {
+            return true;
         }
         if stream.sending.window > 0 && self.scheduler.window > 0 && cx.output_room() > 0 {
             return true;
@@ -215,6 +219,11 @@ impl Connection {
             }
             self.streams.waiting_bytes -= chunk_bytes as usize;
             match after {
+                // Only the end is to come.
+                After::More if self.streams.get(slot).sending.left == 0 => {
+                    self.stop_waiting(slot);
+                    self.pending.push(Event::Sendable(id));
+                }
                 After::More => self.scheduler.turn(self.streams.slots_mut(), slot),
                 After::End => self.finish_sending(cx, slot),
                 After::Trailers(trailers) => {

@@ -423,7 +423,7 @@ impl Service for HttpService {
                     ),
                 };
                 if cause == CloseCause::Memory {
-                    self.observer.limit(session.ends.peer(), "held-bytes-max");
+                    self.observer.limit(session.ends.peer(), "held-bytes-max", None);
                 }
                 session.abandon_all(reason, &mut self.observer);
                 if let Some(subject) = session.subject.take() {

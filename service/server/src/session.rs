@@ -214,7 +214,7 @@ impl Session {
             && let Err(status) = self.offer(id, handler, (head, work.cx.input), &mut offer)
         {
             if status == StatusCode::PAYLOAD_TOO_LARGE {
-                work.observer.limit(self.ends.peer(), "body-bytes-max");
+                work.observer.limit(self.ends.peer(), "body-bytes-max", None);
             }
             let state = &mut State { request_id, ..State::new(method, 0, route) };
             self.note_refusal(id, handler, state, work);
@@ -349,7 +349,7 @@ impl Session {
         }
         let length = data.len() as u64;
         if length > active.state.body_left {
-            work.observer.limit(self.ends.peer(), "body-bytes-max");
+            work.observer.limit(self.ends.peer(), "body-bytes-max", None);
             self.connection.consumed(&mut work.cx, id, data.len());
             self.with(id, work, |active, io| {
                 *active.driver = None;
@@ -546,7 +546,7 @@ impl Session {
             self.cut = true;
         }
         if let Some(limit) = limit {
-            work.observer.limit(self.ends.peer(), limit);
+            work.observer.limit(self.ends.peer(), limit, None);
         }
         if self.exchanges[index].state.is_done() {
             let mut active = self.exchanges.remove(index);

@@ -93,6 +93,25 @@ fn an_empty_end_needs_no_window() {
 }
 
 #[test]
+fn the_end_of_a_body_that_fills_the_window_needs_no_other() {
+    for (window, at_once) in [(10, true), (4, false)] {
+        let mut server = Subject::server_with(Limits::default(), &[(4, window)]);
+        server.feed(&raw::get(1));
+        let length = [("content-length", "10")];
+        server.answer_with(1, 200, &length, End::No).unwrap();
+        assert_eq!(server.give(1, &[7; 10], End::No), Ok(at_once));
+        if !at_once {
+            assert_eq!(server.turn(), []);
+            assert_eq!(server.feed(&window_update(1, 6)), [Seen::Sendable(1)]);
+        }
+        assert_eq!(server.give(1, b"", End::Yes), Ok(true));
+        let last = server.sent().pop().unwrap();
+        assert_eq!((last.kind, last.flags, last.payload.len()), (raw::DATA, 1, 0));
+        assert!(server.connection.is_idle());
+    }
+}
+
+#[test]
 fn a_frame_is_never_larger_than_the_peer_allows() {
     for (allowed, expected) in [(16_384, 16_384), (20_000, 20_000), (1 << 23, 1 << 20)] {
         let settings = [(4, 1 << 22), (5, allowed)];
@@ -161,6 +180,21 @@ fn a_body_that_fits_gets_no_window() {
         server.consumed(1, 16_384);
     }
     assert_eq!(updates(&mut server), []);
+}
+
+#[test]
+fn a_body_that_fills_the_window_gets_one_for_its_end() {
+    let mut server = Subject::server();
+    let fields = [&raw::POST[..], &[("content-length", "65536")]].concat();
+    server.feed(&raw::headers(1, false, &fields));
+    for _ in 0..3 {
+        server.feed(&data(1, false, &[0; 16_384]));
+        server.consumed(1, 16_384);
+    }
+    assert_eq!(updates(&mut server), []);
+    server.feed(&data(1, false, &[0; 16_384]));
+    server.consumed(1, 16_384);
+    assert_eq!(updates(&mut server), [(1, 65_536)]);
 }
 
 #[test]

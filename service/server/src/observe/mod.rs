@@ -27,7 +27,7 @@ use bolide_observability::{
 };
 use bolide_observability::{Metrics, Place, RouteCounts, Shard};
 use reasons::Class;
-use reports::Reports;
+use reports::{Peer, Reports};
 
 /// How long an open connection's counters may be unseen.
 const HARVEST_INTERVAL: Duration = Duration::from_secs(1);
@@ -526,16 +526,21 @@ impl Observer {
         }
     }
 
-    /// A limit was hit by one request.
+    /// A limit was hit by one request; `what` the client did, where the limit's name does not tell.
     #[cold]
-    pub(crate) fn limit(&mut self, peer: Option<SocketAddr>, limit: &'static str) {
+    pub(crate) fn limit(
+        &mut self,
+        peer: Option<SocketAddr>,
+        limit: &'static str,
+        what: Option<&'static str>,
+    ) {
         if let Some(counting) = &self.counting {
             counting.shard.limits.count(limit);
         }
         if let Some(suppressed) = self.reports.may(self.now) {
             tracing::warn!(
                 target: "bolide::limits",
-                peer = Peer(peer).to_string(), limit, suppressed, "a limit ended a request"
+                peer = Peer(peer).to_string(), limit, what, suppressed, "a limit ended a request"
             );
         }
     }
@@ -545,7 +550,7 @@ impl Observer {
     pub(crate) fn stream_ended(&mut self, peer: Option<SocketAddr>, reason: &AbortReason) {
         // What ends a connection ends its exchanges, and is reported once.
         if reason.name == "stream-timeout" {
-            self.limit(peer, reason.name);
+            self.limit(peer, reason.name, Some(reason.what));
         }
     }
 
@@ -553,8 +558,8 @@ impl Observer {
     #[cold]
     pub(crate) fn refused(&mut self, peer: Option<SocketAddr>, status: u16) {
         match status {
-            414 => self.limit(peer, "request-line-bytes"),
-            431 => self.limit(peer, "head-bytes"),
+            414 => self.limit(peer, "request-line-bytes", None),
+            431 => self.limit(peer, "head-bytes", None),
             _ => {}
         }
     }
@@ -585,16 +590,4 @@ fn asked<'a>(head: &'a Head, ends: &Ends, ingress: Option<&Ingress>) -> Asked<'a
         asked.request_id = cut(head.get_uncommon(REQUEST_ID).unwrap_or_default());
     }
     asked
-}
-
-/// A client's address, in words.
-struct Peer(Option<SocketAddr>);
-
-impl std::fmt::Display for Peer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(peer) => write!(formatter, "{peer}"),
-            None => formatter.write_str("unix"),
-        }
-    }
 }

@@ -1,10 +1,11 @@
 //! How many events a worker may report about its clients.
 
+use std::fmt;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bolide_connection::TlsFailure;
 
-use super::Peer;
 use crate::limits::EVENTS_PER_SECOND;
 
 /// A budget of events for each second.
@@ -51,6 +52,18 @@ impl Reports {
             tracing::warn!(target: "bolide::tls", peer, kind, what, suppressed, "a TLS handshake failed");
         } else {
             tracing::debug!(target: "bolide::tls", peer, kind, what, in_handshake, suppressed, "TLS failed");
+        }
+    }
+}
+
+/// A client's address, in words.
+pub(super) struct Peer(pub(super) Option<SocketAddr>);
+
+impl fmt::Display for Peer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(peer) => write!(formatter, "{peer}"),
+            None => formatter.write_str("unix"),
         }
     }
 }

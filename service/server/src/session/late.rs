@@ -65,7 +65,7 @@ impl Session {
             let answered =
                 index.is_ok_and(|index| !self.exchanges[index].state.phase.is_unanswered());
             let name = if answered { "exchange-timeout" } else { "response-timeout" };
-            work.observer.limit(self.ends.peer(), name);
+            work.observer.limit(self.ends.peer(), name, None);
             self.with(id, work, |active, io| {
                 io.state.record.aborted = Some(name);
                 if let Some(mut driver) = active.driver.take() {
