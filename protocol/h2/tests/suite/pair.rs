@@ -16,6 +16,17 @@ use crate::subject::{Seen, Subject};
 struct Message {
     body: usize,
     trailers: bool,
+    /// Its head has a Content-Length.
+    announced: bool,
+    /// What ends it is given after the last piece was taken, as by a proxy that learns of it later.
+    late: bool,
+}
+
+impl Message {
+    fn fields<'a>(&self, length: &'a mut String) -> Vec<(&'static str, &'a str)> {
+        *length = self.body.to_string();
+        if self.announced { vec![("content-length", length.as_str())] } else { Vec::new() }
+    }
 }
 
 /// What one end does with one exchange.
@@ -31,7 +42,13 @@ struct Side {
 
 fn message() -> impl Strategy<Value = Message> {
     let body = prop_oneof![Just(0usize), 1usize..40, 1usize..40_000, Just(65_536), Just(150_000)];
-    (body, any::<bool>()).prop_map(|(body, trailers)| Message { body, trailers })
+    let rest = any::<[bool; 3]>();
+    (body, rest).prop_map(|(body, [trailers, announced, late])| Message {
+        body,
+        trailers,
+        announced,
+        late,
+    })
 }
 
 /// The octet at each place of a body, so that a misplaced one is seen.
@@ -53,8 +70,15 @@ impl End2End {
             let length = self.chunk.min(message.body - side.sent);
             let bytes: Vec<u8> = (side.sent..side.sent + length).map(|p| octet(id, p)).collect();
             side.sent += length;
-            let last = side.sent == message.body;
+            let last = side.sent == message.body && !(message.late && length > 0);
             let end = if last && !message.trailers { End::Yes } else { End::No };
+            if last && length == 0 && message.trailers {
+                side.gave_all = true;
+                match self.subject.give_trailers(id, &[("x-end", "1")]) {
+                    Ok(()) | Err(Misuse::UnknownExchange) => return,
+                    Err(misuse) => panic!("{misuse:?}"),
+                }
+            }
             match self.subject.give(id, &bytes, end) {
                 Ok(more) => side.may_give = more,
                 // The server has answered and wants no more of the request.
@@ -98,8 +122,10 @@ impl End2End {
                     side.ended = end == End::Yes;
                     if self.server {
                         side.may_give = true;
-                        self.subject.answer(id, 200, End::No).unwrap();
-                        self.give(id, &messages[id as usize / 2]);
+                        let (message, mut length) = (&messages[id as usize / 2], String::new());
+                        let fields = message.fields(&mut length);
+                        self.subject.answer_with(id, 200, &fields, End::No).unwrap();
+                        self.give(id, message);
                     }
                 }
                 Seen::Data(id, bytes, end) => {
@@ -188,8 +214,10 @@ fn end(role: Role, plan: &Plan) -> End2End {
 fn run(plan: &Plan) {
     let mut client = end(Role::Client, plan);
     let mut server = end(Role::Server, plan);
+    let mut length = String::new();
     for request in &plan.requests {
-        let id = client.subject.ask(&Method::POST, End::No).unwrap();
+        let fields = &request.fields(&mut length);
+        let id = client.subject.ask_with(&Method::POST, fields, End::No).unwrap();
         client.sides.insert(id, Side { may_give: true, ..Side::default() });
         client.give(id, request);
     }
@@ -233,7 +261,7 @@ proptest! {
 
 #[test]
 fn a_window_of_one_octet_is_enough() {
-    let messages = vec![Message { body: 50, trailers: true }; 2];
+    let messages = vec![Message { body: 50, trailers: true, announced: false, late: false }; 2];
     run(&Plan {
         requests: messages.clone(),
         responses: messages,
