@@ -34,7 +34,8 @@ pub(crate) fn wall_clock() -> SystemTime {
 }
 
 fn asked(random: &mut Random, fates: &[Fate]) -> Asked {
-    let length = [0, 1, 100, 5_000, 70_000][random.within(0..=4)];
+    // One fills the first window of a stream.
+    let length = [0, 1, 100, 5_000, 65_536, 70_000][random.within(0..=5)];
     let method = [Method::GET, Method::PUT, Method::POST][random.within(0..=2)].clone();
     let body = if method == Method::GET { Vec::new() } else { random.bytes(length) };
     let fate = fates[random.within(0..=fates.len() - 1)];
