@@ -41,18 +41,19 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     let others = ["client,files,proxy", "--", "-D", "warnings"];
     report.step("without TLS", in_root(&root, &[&without_tls[..], &others].concat()));
     report.step("tests: build", of_tests(&root, &["--no-run"]));
-    fuzz::build(&mut report, &root);
     let mut docs = in_root(&root, &["doc", "--no-deps", "--workspace"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     report.step("documentation", docs);
     report.end(dist);
+    // Tests wait more than they work, and nothing of this has to be fast.
+    let fuzzing = report.begin("fuzz", fuzz::in_the_background(FUZZ_SECONDS));
     tests(&mut report, &root, &program);
+    report.end(fuzzing);
     packages::every(&mut report, &root, &program, &[]);
     steady::short(&mut report, &root, &program);
     let mut instructions = counting(&root);
     instructions.env("BOLIDE_BIN", &program);
     report.step("instructions", instructions);
-    fuzz::every(&mut report, &root, FUZZ_SECONDS, &fuzz::targets(&root));
     report.finish()
 }
 

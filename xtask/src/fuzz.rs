@@ -52,8 +52,16 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     report.finish()
 }
 
+/// What builds all targets and runs each for some seconds, with what processors nobody else wants.
+pub(crate) fn in_the_background(seconds: u32) -> Command {
+    let mut command = Command::new("nice");
+    let this = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask"));
+    command.args(["-n", "19"]).arg(this).args(["fuzz", "--seconds", &seconds.to_string()]);
+    command
+}
+
 /// Builds all targets.
-pub(crate) fn build(report: &mut Report, root: &Path) {
+fn build(report: &mut Report, root: &Path) {
     let mut build = Command::new(cargo());
     build
         .args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()])
@@ -64,7 +72,7 @@ pub(crate) fn build(report: &mut Report, root: &Path) {
 }
 
 /// Runs each of `targets`, which are built, for some seconds.
-pub(crate) fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[String]) {
+fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[String]) {
     let host = host();
     let runs = targets.iter().map(|target| {
         let program = root.join("fuzz/target").join(&host).join("release").join(target);
@@ -94,7 +102,7 @@ fn corpus(root: &Path, target: &str) -> PathBuf {
 }
 
 /// The targets that the manifest of `fuzz/` names.
-pub(crate) fn targets(root: &Path) -> Vec<String> {
+fn targets(root: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap_or_default();
     named(&text)
 }
