@@ -1,7 +1,6 @@
 //! `bolide race`: its arguments, and what they lead to.
 
 mod history;
-mod progress;
 mod reference;
 mod session;
 mod start;

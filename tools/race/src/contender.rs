@@ -81,12 +81,19 @@ pub struct Build {
     #[serde(default)]
     pub beside: Vec<String>,
     /// The command, run in that folder; `{out}` is where to put what it makes, `{contenders}` the
-    /// folder of the TOML file, `{target}` a directory that all builds by cargo share, `{profile}` the profile of cargo
-    /// that this program was built with (`release` or `dist`).
+    /// folder of the TOML file, `{target}` a directory that builds by cargo share and that goes with the last of them,
+    /// `{profile}` the profile of cargo that this program was built with (`release` or `dist`).
     pub command: Vec<String>,
     /// Programs that it needs.
     #[serde(default)]
     pub needs: Vec<String>,
+    /// How long it takes on two cores, about: only for what is said meanwhile.
+    #[serde(default = "build_seconds")]
+    pub seconds: u32,
+}
+
+const fn build_seconds() -> u32 {
+    30
 }
 
 /// How a contender is started.
@@ -223,7 +230,7 @@ const KEYS: &[(&str, &[&str])] = &[
         ],
     ),
     ("detect", &["programs", "env", "version", "install"]),
-    ("build", &["sources", "beside", "command", "needs"]),
+    ("build", &["sources", "beside", "command", "needs", "seconds"]),
     (
         "start",
         &[

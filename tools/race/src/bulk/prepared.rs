@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bolide_probe::nearest::suggestion;
-use bolide_semantics::in_lines;
 
 use super::stack::{BROWSER, BROWSERS_SERVER, Stack};
 use super::{Setting, browser};
 use crate::contender::{Contender, Sources};
-use crate::entrant::{Ground, Present, detect};
+use crate::entrant::{Ground, Present};
+use crate::gather;
 use crate::interrupt::Interrupt;
 use crate::manifest::Machine;
 use crate::process;
@@ -89,21 +89,19 @@ pub(super) fn gather(only: &[String], prepared: &Prepared) -> Result<Gathered, S
     contenders.retain(|contender: &Contender| needed(&contender.name));
     let (mut present, mut skipped) = (Vec::new(), Vec::new());
     let mut stacks: Vec<Stack> = wanted("raw").then(Stack::raw).into_iter().collect();
-    for contender in &contenders {
-        let mut announce = || eprintln!("building {} (once; the result is kept)", contender.name);
-        match detect(contender, sources, interrupt, &mut announce) {
+    let contenders: Vec<&Contender> = contenders.iter().collect();
+    for (contender, found) in
+        contenders.iter().zip(gather::gather(&contenders, sources, interrupt)?)
+    {
+        match found {
             Ok(there) => {
                 if wanted(&contender.name) {
                     stacks.extend(Stack::of(contender));
                 }
                 present.push(there);
             }
-            Err(why) => {
-                eprintln!("skipped {}: {}", contender.name, in_lines(&why));
-                skipped.push((contender.name.clone(), why));
-            }
+            Err(why) => skipped.push((contender.name.clone(), why)),
         }
-        interrupt.check()?;
     }
     if wanted(BROWSER) {
         match browser::program() {

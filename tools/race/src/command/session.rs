@@ -11,18 +11,19 @@ use bolide_probe::nearest::suggestion;
 use bolide_semantics::in_lines;
 
 use super::RaceArguments;
-use super::progress::{Progress, text};
 use super::reference::Wish;
 use crate::bulk::{self, OfRace};
 use crate::catalogue::{Cell, Kind, Selection, Table, cells, is_bulk};
 use crate::contender::{Contender, Sources, from_command_line};
-use crate::entrant::{Ground, Present, detect};
+use crate::entrant::{Ground, Present};
+use crate::gather;
 use crate::generator::Generator;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::manifest::{Entry, FORMAT, Machine, Manifest};
 use crate::outcome::{CellOutcome, Fate, settle};
 use crate::preflight::preflight;
 use crate::process;
+use crate::progress::{Progress, text};
 use crate::race::{Layout, Race, players};
 use crate::report;
 use crate::rounds::{Rounds, Settings};
@@ -220,26 +221,17 @@ fn gather(
     cells: &[Cell],
     interrupt: &Interrupt,
 ) -> Result<(Vec<Present>, Vec<Entry>), String> {
-    let (mut present, mut entries) = (Vec::new(), Vec::new());
-    // Nobody is built who has nothing to do.
-    for contender in plan.contenders.iter().filter(|contender| contender.is_needed(cells)) {
-        let mut announce = || eprintln!("building {} (once; the result is kept)", contender.name);
-        let found = detect(contender, &plan.sources, interrupt, &mut announce);
-        interrupt.check()?;
-        let mut entry =
-            Entry { contender: contender.clone(), version: String::new(), skipped: None };
-        match found {
-            Ok(there) => {
-                entry.version.clone_from(&there.version);
-                present.push(there);
-            }
-            Err(why) => {
-                eprintln!("skipped {}: {}", contender.name, in_lines(&why));
-                entry.skipped = Some(why);
-            }
-        }
-        entries.push(entry);
-    }
+    // Only those are built that have something to do.
+    let needed: Vec<&Contender> =
+        plan.contenders.iter().filter(|contender| contender.is_needed(cells)).collect();
+    let found = gather::gather(&needed, &plan.sources, interrupt)?;
+    let entries = needed.iter().zip(&found).map(|(contender, found)| Entry {
+        contender: (*contender).clone(),
+        version: found.as_ref().map(|there| there.version.clone()).unwrap_or_default(),
+        skipped: found.as_ref().err().cloned(),
+    });
+    let entries = entries.collect();
+    let present: Vec<Present> = found.into_iter().flatten().collect();
     if present.is_empty() {
         return Err("none of the contenders is on this machine and serves what is raced; --install may help".to_owned());
     }

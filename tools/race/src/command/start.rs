@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use crate::catalogue::{Protocol, Selection, cells};
 use crate::contender::Sources;
-use crate::entrant::{Ground, detect};
+use crate::entrant::Ground;
+use crate::gather::gather;
 use crate::interrupt::Interrupt;
 use crate::process;
 use crate::race::Layout;
@@ -67,8 +68,8 @@ pub(super) fn start(arguments: &StartArguments) -> Result<(), String> {
         .iter()
         .find(|cell| contender.plays(cell))
         .ok_or_else(|| format!("{name} supports no workload of table `{}`", arguments.table))?;
-    let mut announce = || eprintln!("building {name} (once; the result is kept)");
-    let present = detect(contender, &sources, &interrupt, &mut announce)?;
+    let found = gather(&[contender], &sources, &interrupt)?;
+    let present = found.into_iter().next().ok_or("nothing was found")??;
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let ground = Ground { sources: &sources, interrupt: &interrupt, program, seed: 0 };
     let mut place = Workplace::new(ground.seed)?;

@@ -29,7 +29,8 @@ fn present(part: &str, interrupt: &Interrupt) -> Present {
         if part == "mute" { 0.5 } else { 20.0 },
     );
     let contender = Contender::parse(&text, part).unwrap();
-    crate::entrant::detect(&contender, &Sources::Carried, interrupt, &mut || {}).unwrap()
+    let target = crate::builder::Target::new(&crate::workplace::cache());
+    crate::entrant::detect(&contender, &Sources::Carried, interrupt, &target).unwrap()
 }
 
 fn cell() -> Cell {

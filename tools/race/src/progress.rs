@@ -1,59 +1,59 @@
-//! What is said while a race runs: one line on a terminal, one line for each cell elsewhere.
+//! What is said while something takes its time: one line on a terminal, one line for each step elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use bolide_semantics::in_one_line;
 
-/// Tells people how far a race is.
+/// Tells people how far it is.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     is_terminal: bool,
     started: Instant,
-    /// What the cells take, by estimate.
+    /// What all steps take, by estimate.
     total: Duration,
     done: Duration,
-    cell: String,
+    step: String,
 }
 
 impl Progress {
-    /// `total` is what all cells take by estimate.
-    pub(super) fn new(total: Duration) -> Self {
+    /// `total` is what all steps take by estimate.
+    pub(crate) fn new(total: Duration) -> Self {
         Self {
             is_terminal: io::stderr().is_terminal(),
             started: Instant::now(),
             total,
             done: Duration::ZERO,
-            cell: String::new(),
+            step: String::new(),
         }
     }
 
-    /// A cell begins.
-    pub(super) fn begin(&mut self, number: usize, count: usize, title: &str) {
+    /// A step begins.
+    pub(crate) fn begin(&mut self, number: usize, count: usize, title: &str) {
         let left = text(self.left());
-        self.cell = format!("[{number}/{count}, about {left} left] {title}");
+        self.step = format!("[{number}/{count}, about {left} left] {title}");
         if !self.is_terminal {
-            eprintln!("{}", self.cell);
+            eprintln!("{}", self.step);
         }
     }
 
     /// Something happens in it.
-    pub(super) fn say(&self, what: &str) {
+    pub(crate) fn say(&self, what: &str) {
         if self.is_terminal {
             // A terminal that is gone is no reason to stop.
-            let _ = write!(io::stderr(), "\r\x1b[2K{}: {}", self.cell, in_one_line(what));
+            let _ = write!(io::stderr(), "\r\x1b[2K{}: {}", self.step, in_one_line(what));
             let _ = io::stderr().flush();
         }
     }
 
     /// It has ended; `estimate` is what it was thought to take.
-    pub(super) fn end(&mut self, estimate: Duration) {
+    pub(crate) fn end(&mut self, estimate: Duration) {
         self.done += estimate;
         self.clear();
     }
 
     /// Takes the line away.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.is_terminal {
             let _ = write!(io::stderr(), "\r\x1b[2K");
         }
@@ -70,7 +70,7 @@ impl Progress {
 }
 
 /// `45 s`, `12 min`, `3 h 05 min`.
-pub(super) fn text(time: Duration) -> String {
+pub(crate) fn text(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {
         0..=90 => format!("{seconds} s"),

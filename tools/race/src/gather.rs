@@ -1,0 +1,50 @@
+//! The contenders that are on this machine: found, or built if they are ours to build.
+
+use std::time::Duration;
+
+use bolide_semantics::in_lines;
+
+use crate::builder::{self, Target};
+use crate::contender::{Contender, Sources};
+use crate::entrant::{Present, detect};
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use crate::workplace;
+
+/// Finds each contender, in the order given: it is here, or the reason why it isn't. Says which are built, how long that takes
+/// about, and which are skipped.
+///
+/// # Errors
+///
+/// The interruption.
+pub(crate) fn gather(
+    contenders: &[&Contender],
+    sources: &Sources,
+    interrupt: &Interrupt,
+) -> Result<Vec<Result<Present, String>>, String> {
+    let cache = workplace::cache();
+    let target = Target::new(&cache);
+    let builds: Vec<Option<Duration>> =
+        contenders.iter().map(|one| builder::estimate(one, sources, &cache)).collect();
+    let count = builds.iter().flatten().count();
+    let mut progress = Progress::new(builds.iter().flatten().sum());
+    let mut number = 0;
+    let mut found = Vec::with_capacity(contenders.len());
+    for (contender, build) in contenders.iter().zip(builds) {
+        if build.is_some() {
+            number += 1;
+            progress.begin(number, count, &format!("building {}", contender.name));
+            progress.say("once, the result is kept");
+        }
+        let one = detect(contender, sources, interrupt, &target);
+        if let Some(estimate) = build {
+            progress.end(estimate);
+        }
+        interrupt.check()?;
+        if let Err(why) = &one {
+            eprintln!("skipped {}: {}", contender.name, in_lines(why));
+        }
+        found.push(one);
+    }
+    Ok(found)
+}
