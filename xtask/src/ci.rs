@@ -33,28 +33,44 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     report.check("deny", || deny::check(&root));
     // While this links, which takes one core and minutes, the others have work.
     let (dist, program) = building(&root, MEASURED);
-    let dist = report.begin("dist build", dist);
+    let dist = report.begin(vec![("dist build".to_owned(), dist)]);
     tools::every(&mut report, &root);
     let lint = [&["clippy", "--workspace", "--all-targets"], &WHOLE[..], &["--", "-D", "warnings"]];
     report.step("clippy", in_root(&root, &lint.concat()));
-    let without_tls = ["clippy", "--package", "bolide", "--no-default-features", "--features"];
-    let others = ["client,files,proxy", "--", "-D", "warnings"];
-    report.step("without TLS", in_root(&root, &[&without_tls[..], &others].concat()));
     report.step("tests: build", of_tests(&root, &["--no-run"]));
-    let mut docs = in_root(&root, &["doc", "--no-deps", "--workspace"]);
-    docs.env("RUSTDOCFLAGS", "-D warnings");
-    report.step("documentation", docs);
     report.end(dist);
-    // Tests wait more than they work, and nothing of this has to be fast.
-    let fuzzing = report.begin("fuzz", fuzz::in_the_background(FUZZ_SECONDS));
+    let begun = report.begin(beside_tests(&root));
     tests(&mut report, &root, &program);
-    report.end(fuzzing);
+    report.end(begun);
     packages::every(&mut report, &root, &program, &[]);
     steady::short(&mut report, &root, &program);
     let mut instructions = counting(&root);
     instructions.env("BOLIDE_BIN", &program);
     report.step("instructions", instructions);
     report.finish()
+}
+
+/// What runs while the tests wait, with what they leave of the processors. Fuzzing is first: the others use the directory of
+/// the tests' build, which is locked until these have begun.
+fn beside_tests(root: &Path) -> Vec<(String, Command)> {
+    let without_tls = ["clippy", "--package", "bolide", "--no-default-features", "--features"];
+    let others = ["client,files,proxy", "--", "-D", "warnings"];
+    let without_tls = in_root(root, &[&without_tls[..], &others].concat());
+    let mut docs = in_root(root, &["doc", "--no-deps", "--workspace"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    let fuzz = fuzz::command(FUZZ_SECONDS);
+    let steps = [("fuzz", fuzz), ("without TLS", without_tls), ("documentation", docs)];
+    steps.map(|(name, command)| (name.to_owned(), with_least_priority(&command))).into()
+}
+
+fn with_least_priority(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+    nice.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    nice
 }
 
 /// `cargo xtask tidy`

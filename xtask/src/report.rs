@@ -13,11 +13,8 @@ const SKIPPED: &str = "SKIPPED: ";
 /// How many lines of what a failed test said are repeated at the end.
 const REPEATED_LINES: usize = 12;
 
-/// A command that runs beside the steps.
-pub(crate) struct Begun {
-    name: String,
-    thread: JoinHandle<Ended>,
-}
+/// Commands that run beside the steps.
+pub(crate) struct Begun(JoinHandle<Vec<(String, Ended)>>);
 
 /// How a command ended that was run without showing what it said.
 struct Ended {
@@ -48,23 +45,20 @@ impl Report {
         self.run(name, true, |tally| shown(&mut command, tally));
     }
 
-    /// Begins a command that is a step of its own and runs beside the others. What it says is shown when it is
-    /// [waited for](Self::end).
-    pub(crate) fn begin(&self, name: &str, mut command: Command) -> Begun {
-        println!("\n==> {name}: begins");
-        let run = move || {
-            let (start, mut lines) = (Instant::now(), Vec::new());
-            let result = follow(&mut command, |line| lines.push(line.to_owned()));
-            Ended { lines, result, time: start.elapsed() }
-        };
-        Begun { name: name.to_owned(), thread: thread::spawn(run) }
+    /// Begins commands that are steps of their own and run beside the others, one after the other. What they say is shown
+    /// when they are [waited for](Self::end).
+    pub(crate) fn begin(&self, steps: Vec<(String, Command)>) -> Begun {
+        let names: Vec<&str> = steps.iter().map(|(name, _)| name.as_str()).collect();
+        println!("\n==> {}: begins", names.join(", then "));
+        let run = || steps.into_iter().map(|(name, command)| (name, quietly(command))).collect();
+        Begun(thread::spawn(run))
     }
 
-    /// Waits for a command that was begun; its time is from then to its own end.
+    /// Waits for commands that were begun; the time of each is its own.
     pub(crate) fn end(&mut self, begun: Begun) {
-        let Begun { name, thread } = begun;
-        let ended = thread.join().expect("nothing in the thread panics");
-        self.ended(&name, ended, "");
+        for (name, ended) in begun.0.join().expect("nothing in the thread panics") {
+            self.ended(&name, ended, "");
+        }
     }
 
     /// Runs talkative commands as steps, one on each core at a time: what they say is shown only if they end badly, but
@@ -74,10 +68,8 @@ impl Report {
         let (waiting, ended) = (Mutex::new(steps.into_iter()), Mutex::new(Vec::new()));
         let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {
-            while let Some((name, mut command)) = next() {
-                let (start, mut lines) = (Instant::now(), Vec::new());
-                let result = follow(&mut command, |line| lines.push(line.to_owned()));
-                let step = (name, Ended { lines, result, time: start.elapsed() });
+            while let Some((name, command)) = next() {
+                let step = (name, quietly(command));
                 ended.lock().unwrap_or_else(PoisonError::into_inner).push(step);
             }
         };
@@ -185,6 +177,13 @@ impl Report {
         let counts = format!("{} passed, {} failed", self.passed, self.failed);
         if skipped == 0 { counts } else { format!("{counts}, {skipped} skipped") }
     }
+}
+
+/// Runs a command to its end and keeps what it says.
+fn quietly(mut command: Command) -> Ended {
+    let (start, mut lines) = (Instant::now(), Vec::new());
+    let result = follow(&mut command, |line| lines.push(line.to_owned()));
+    Ended { lines, result, time: start.elapsed() }
 }
 
 /// Runs a command to its end and repeats each of its lines at once.

@@ -11,8 +11,8 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::workplace;
 
-/// Finds each contender, in the order given: it is here, or the reason why it isn't. Says which are built, how long that takes
-/// about, and which are skipped.
+/// Finds each contender, in the order given: it is here, or the reason why it isn't. Says which are built, and how long that
+/// takes about.
 ///
 /// # Errors
 ///
@@ -41,10 +41,12 @@ pub(crate) fn gather(
             progress.end(estimate);
         }
         interrupt.check()?;
-        if let Err(why) = &one {
-            eprintln!("skipped {}: {}", contender.name, in_lines(why));
-        }
         found.push(one);
     }
     Ok(found)
+}
+
+/// Says that a race goes on without `name`.
+pub(crate) fn say_skipped(name: &str, why: &str) {
+    eprintln!("skipped {name}: {}", in_lines(why));
 }

@@ -100,7 +100,10 @@ pub(super) fn gather(only: &[String], prepared: &Prepared) -> Result<Gathered, S
                 }
                 present.push(there);
             }
-            Err(why) => skipped.push((contender.name.clone(), why)),
+            Err(why) => {
+                gather::say_skipped(&contender.name, &why);
+                skipped.push((contender.name.clone(), why));
+            }
         }
     }
     if wanted(BROWSER) {
@@ -110,7 +113,7 @@ pub(super) fn gather(only: &[String], prepared: &Prepared) -> Result<Gathered, S
             }
             Ok(_) => skipped.push((BROWSER.to_owned(), "its server is not here".to_owned())),
             Err(why) => {
-                eprintln!("skipped {BROWSER}: {why}");
+                gather::say_skipped(BROWSER, &why);
                 skipped.push((BROWSER.to_owned(), why));
             }
         }

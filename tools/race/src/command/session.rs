@@ -225,13 +225,22 @@ fn gather(
     let needed: Vec<&Contender> =
         plan.contenders.iter().filter(|contender| contender.is_needed(cells)).collect();
     let found = gather::gather(&needed, &plan.sources, interrupt)?;
-    let entries = needed.iter().zip(&found).map(|(contender, found)| Entry {
-        contender: (*contender).clone(),
-        version: found.as_ref().map(|there| there.version.clone()).unwrap_or_default(),
-        skipped: found.as_ref().err().cloned(),
-    });
-    let entries = entries.collect();
-    let present: Vec<Present> = found.into_iter().flatten().collect();
+    let (mut present, mut entries) = (Vec::new(), Vec::new());
+    for (contender, found) in needed.into_iter().zip(found) {
+        let mut entry =
+            Entry { contender: contender.clone(), version: String::new(), skipped: None };
+        match found {
+            Ok(there) => {
+                entry.version.clone_from(&there.version);
+                present.push(there);
+            }
+            Err(why) => {
+                gather::say_skipped(&contender.name, &why);
+                entry.skipped = Some(why);
+            }
+        }
+        entries.push(entry);
+    }
     if present.is_empty() {
         return Err("none of the contenders is on this machine and serves what is raced; --install may help".to_owned());
     }
