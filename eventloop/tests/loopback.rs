@@ -412,6 +412,7 @@ fn memory_of_a_worker_is_bounded_by_closing_those_that_hold_most() {
     }
     let held = handle.stats()[0].held_bytes;
     assert!((1..=MAX_BYTES as u64).contains(&held), "{held}");
+    drop((small, newest));
     end(handle);
 }
 

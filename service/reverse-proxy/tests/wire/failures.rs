@@ -232,6 +232,7 @@ fn a_proxy_whose_upstream_is_itself_says_so() {
     assert!(response.starts_with("HTTP/1.1 508"), "{response}");
     assert!(response.contains("proxy_loop_detected"), "{response}");
     assert_eq!(settings.stats()[0].connections, 1, "it went round once");
+    drop(client);
     running.shut_down();
     assert_eq!(running.join().expect("no worker failed").panics, 0);
 }

@@ -39,6 +39,7 @@ fn a_waiting_flood_is_turned_away_and_waits_no_longer_than_allowed() {
     assert!(turned_away.starts_with("HTTP/1.1 503"), "{turned_away}");
     gate.wait();
     assert!(first.message().ends_with("ok"));
+    second.abort();
 }
 
 #[test]
@@ -70,6 +71,7 @@ fn an_outstanding_flood_is_turned_away() {
     }
     let answer = proxy.get();
     assert!(answer.contains("connection_limit_reached"), "{answer}");
+    first.abort();
 }
 
 #[test]
@@ -113,6 +115,7 @@ fn a_proxy_that_shuts_down_completes_what_is_open() {
     }
     drains.wait();
     assert_eq!(talk.rest(), "half");
+    drop(talk);
     assert_eq!(ended.join().expect("it ends").panics, 0);
 }
 

@@ -18,6 +18,14 @@ pub(crate) struct Talk<S = TcpStream> {
     unread: Vec<u8>,
 }
 
+impl Talk {
+    /// Closes by a reset: after an orderly close the proxy may wait for a response.
+    pub(crate) fn abort(self) {
+        rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
+            .expect("an option of TCP");
+    }
+}
+
 impl<S: Read + Write> Talk<S> {
     pub(crate) fn new(stream: S) -> Self {
         Self { stream, unread: Vec::new() }

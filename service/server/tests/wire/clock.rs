@@ -62,6 +62,7 @@ fn no_deadline_follows_a_clock_that_jumps() {
             assert!(Instant::now() < deadline, "the date stays behind: {head}");
         }
     }
+    drop(idle);
     served.shut_down();
     assert!(log.flush(PATIENCE));
     let text = std::fs::read_to_string(&path).expect("the log");

@@ -73,6 +73,7 @@ fn an_open_connection_gets_one_more_answer_and_learns_that_it_ends() {
     for _ in 0..50 {
         assert_eq!(ask(&mut connect(address), "connection: close\r\n").1, "new");
     }
+    drop((silent, client));
     new.shut_down();
     new.join().expect("it ends");
 }
@@ -121,6 +122,7 @@ fn a_unix_socket_stays_where_it_is() {
     old.join().expect("it ends");
     let mut client = UnixStream::connect(&path).expect("the file is there");
     assert_eq!(ask(&mut client, "connection: close\r\n").1, "new");
+    drop(client);
     new.shut_down();
     new.join().expect("it ends");
     assert!(!path.exists(), "the last one removes it");

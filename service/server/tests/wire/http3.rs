@@ -277,7 +277,9 @@ fn requests_over_http3_find_the_handlers_of_the_others() {
         assert_eq!(client.wait_for(id).body, b"pong over HTTP/3.0");
     }
     assert_eq!(client.closed, None);
-    assert_eq!(end(running).accepted, 1);
+    running.shut_down();
+    client.until(|client| client.closed.is_some());
+    assert_eq!(running.join().expect("no worker failed").accepted, 1);
     assert_eq!(answered(&metrics), 105);
 }
 

@@ -77,7 +77,7 @@ fn every_kind_of_request_counts_once() {
     client.send(b"GET /endless HTTP/1.1\r\nhost: a\r\n\r\n");
     client.until("12345");
     assert_eq!(metrics.snapshot().in_flight, 1);
-    drop(client);
+    client.abort();
     served.shut_down();
 
     let counted = metrics.snapshot();
@@ -118,6 +118,7 @@ fn resets_count_by_their_error_code() {
     // A PING of a stream ends the connection (RFC 9113 §6.7), once all that came before is done.
     client.send(&frame(6, 0, 1, &[0; 8]));
     client.rest();
+    drop(client);
     served.shut_down();
     let counted = metrics.snapshot();
     assert_eq!(counted.http2.resets_received, [("CANCEL", 2), ("other", 1)]);
@@ -146,6 +147,7 @@ fn an_open_connection_stands_where_it_is() {
     client.send(b"GET /endless HTTP/1.1\r\nhost: a\r\n\r\n");
     client.until("12345");
     assert_eq!(open(&metrics), [(Protocol::Http1, Standing::Active, false, 1)]);
+    client.abort();
 }
 
 #[test]
@@ -184,7 +186,7 @@ fn the_log_has_a_line_for_each_request() {
     assert_eq!(client.answer().body, b"5");
     client.send(b"GET /endless HTTP/1.1\r\nhost: a\r\n\r\n");
     client.until("12345");
-    drop(client);
+    client.abort();
     served.shut_down();
     assert!(log.flush(Duration::from_secs(20)));
     let text = std::fs::read_to_string(&path).expect("the log");

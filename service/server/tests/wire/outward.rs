@@ -128,6 +128,7 @@ fn a_handler_asks_another_server_and_answers_with_what_it_says() {
         assert_eq!(client.answer().body, b"good day, hello");
     }
     answers.join().expect("the other server ends");
+    drop(client);
     assert_eq!(served.shut_down().outbound, 2);
 }
 

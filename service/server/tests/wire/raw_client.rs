@@ -90,6 +90,12 @@ impl Client {
         self.stream.write_all(bytes).expect("the server reads");
     }
 
+    /// Closes by a reset: after an orderly close the server may go on with its response.
+    pub(crate) fn abort(self) {
+        rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
+            .expect("an option of TCP");
+    }
+
     fn fill(&mut self) -> usize {
         let mut bytes = [0; 65_536];
         let count = self.stream.read(&mut bytes).expect("an answer in time");

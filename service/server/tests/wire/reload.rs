@@ -24,6 +24,7 @@ fn a_connection_stays_and_finds_the_new_routes() {
         client.send(GET);
         assert_eq!(client.answer().body, number.as_bytes());
     }
+    drop(client);
     assert_eq!(served.shut_down().accepted, 1);
 }
 

@@ -40,6 +40,7 @@ fn open_exchanges_are_completed() {
     assert_eq!(answer.body, b"in the end");
     assert!(answer.head.contains("\r\nconnection: close\r\n"), "{}", answer.head);
     assert_eq!(busy.rest(), b"");
+    drop((busy, idle));
     let stats = ending.join().expect("it ends");
     assert_eq!((stats.accepted, stats.closed()), (2, 2));
 }

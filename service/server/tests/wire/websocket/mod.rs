@@ -263,6 +263,7 @@ fn a_server_that_ends_says_goodbye() {
     assert_eq!(u16::from(close.code), 1001);
     assert!(matches!(socket.read(), Err(Error::ConnectionClosed)));
     assert_eq!(ends.recv().expect("it ended").0, 1001);
+    drop(socket);
     ending.join().expect("it ends");
 }
 
