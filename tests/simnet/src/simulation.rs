@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bolide_eventloop::{Destination, Limits, Mailbox, Service, Stats, Worker};
@@ -207,19 +209,29 @@ impl<S: Service> Simulation<S> {
     }
 }
 
-/// Runs `check` for each seed, or only for the one that the environment variable `SIMNET_SEED` names. The
-/// seed of a failure is printed.
+/// Runs `check` for each seed, one on each core at a time, or only for the one that the environment variable `SIMNET_SEED`
+/// names. The seed of a failure is printed.
 ///
 /// # Panics
 ///
 /// When `check` does.
-pub fn for_each_seed(seeds: Range<u64>, check: impl Fn(u64)) {
+pub fn for_each_seed(seeds: Range<u64>, check: impl Fn(u64) + Sync) {
     let only = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
-    let seeds = only.map_or(seeds, |seed: u64| seed..seed + 1);
-    for seed in seeds {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(seed))) {
-            eprintln!("failed with {SEED_VARIABLE}={seed}");
-            resume_unwind(panic);
+    let seeds = Mutex::new(only.map_or(seeds, |seed: u64| seed..seed + 1));
+    let next = || seeds.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some(seed) = next() {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(seed))) {
+                eprintln!("failed with {SEED_VARIABLE}={seed}");
+                // The others need not go on.
+                seeds.lock().unwrap_or_else(PoisonError::into_inner).start = u64::MAX;
+                resume_unwind(panic);
+            }
         }
-    }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
 }

@@ -83,7 +83,9 @@ fn raced_by(
         program: std::env::current_exe().unwrap(),
         seed: 5,
     };
-    let settings = Settings { rounds, ..Settings::full() };
+    // wrk takes whole seconds only.
+    let duration = Duration::from_secs(1);
+    let settings = Settings { rounds, duration, ..Settings::full() };
     let mut race = Race {
         ground,
         place: Workplace::new(5).unwrap(),
