@@ -76,13 +76,17 @@ impl Redirect {
         Some((host.to_owned(), if path.is_empty() { "/".to_owned() } else { path.to_owned() }))
     }
 
-    /// Whether a request would be sent to where it came from.
+    /// Path and query of the next request of a client that follows, where it has the scheme and the host of this one.
     #[must_use]
-    pub fn leads_to_itself(&self, facts: &Facts<'_>) -> bool {
-        let Some(to) = self.location(facts) else { return false };
-        let own = facts.head.path_and_query();
+    pub fn next(&self, facts: &Facts<'_>) -> Option<String> {
+        let to = self.location(facts)?;
+        let to = to.split('#').next()?;
         let origin = format!("{}://{}", facts.scheme(), facts.host());
-        to == own || to.strip_prefix(&origin).is_some_and(|rest| rest == own)
+        let path = to.strip_prefix(&origin).unwrap_or(to);
+        if path.is_empty() {
+            return Some("/".to_owned());
+        }
+        path.starts_with('/').then(|| path.to_owned())
     }
 }
 
@@ -143,16 +147,18 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_onto_itself_is_known() {
+    fn the_next_request_of_a_client_that_follows() {
         let head = head("GET", "a.example", "/b?c", &[]);
-        for (to, leads) in [
-            ("https://{host}{path}{query}", true),
-            ("{path}{query}", true),
-            ("http://{host}{path}{query}", false),
-            ("https://b.example/b?c", false),
-            ("https://a.example/b?c", true),
+        for (to, next) in [
+            ("https://{host}{path}{query}", Some("/b?c")),
+            ("{path}{query}", Some("/b?c")),
+            ("{path}#d", Some("/b")),
+            ("http://{host}{path}{query}", None),
+            ("https://b.example/b?c", None),
+            ("https://a.example.org/", None),
+            ("https://a.example", Some("/")),
         ] {
-            assert_eq!(redirect(to, "/").unwrap().leads_to_itself(&facts(&head)), leads, "{to}");
+            assert_eq!(redirect(to, "/").unwrap().next(&facts(&head)).as_deref(), next, "{to}");
         }
     }
 

@@ -1,19 +1,16 @@
-//! What a configuration says that can't work: redirects onto themselves, upstreams that are the server itself, routes for
-//! listeners that are not there.
+//! What a configuration says that can't work: redirects in circles, upstreams that are the server itself, routes for listeners
+//! that are not there.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use bolide::http::Method;
 use bolide::proxy::ProxySettings;
-use bolide::server::{Head, Ingress};
-use bolide_site::{Conditions, Facts, Scheme};
+use bolide::server::Ingress;
+use bolide_site::{Conditions, Scheme};
 
 use super::listen::Listen;
+use super::redirects;
 use super::route::Placed;
 use crate::routes::Answer;
-
-/// A host that no route names.
-const SOME_HOST: &str = "host.invalid";
 
 /// Finds the first mistake of routes among themselves and with their listeners.
 pub(super) fn check(
@@ -34,23 +31,9 @@ pub(super) fn check(
         }
         match &one.route.answer {
             Answer::Redirect(redirect) => {
-                for head in samples(one, placed) {
-                    let loops = schemes(one, listen, says_scheme).into_iter().find(|is_secure| {
-                        let facts = Facts {
-                            head: &head,
-                            client: None,
-                            accepted: None,
-                            is_secure: *is_secure,
-                            user: None,
-                        };
-                        let pattern = one.route.site.conditions.pattern.as_ref();
-                        let only =
-                            Conditions { pattern: pattern.cloned(), ..Conditions::default() };
-                        only.hold(&facts) && redirect.leads_to_itself(&facts)
-                    });
-                    if let Some(is_secure) = loops {
-                        return Err(one.place.mistake(onto_itself(one, &head, is_secure)));
-                    }
+                let schemes = schemes(one, listen, says_scheme);
+                if let Some(what) = redirects::circle(one, redirect, placed, &schemes) {
+                    return Err(one.place.mistake(what));
                 }
             }
             Answer::Proxy(number) | Answer::Files { other: Some(number), .. } => {
@@ -101,77 +84,6 @@ fn covers(wide: &Placed, narrow: &Placed) -> bool {
         || (!narrow.hosts.is_empty() && narrow.hosts.iter().all(|host| wide.hosts.contains(host)));
     let is_below = wide.path.ends_with('/') && narrow.path.starts_with(wide.path.as_str());
     has_hosts && (is_below || wide.path == narrow.path)
-}
-
-fn onto_itself(one: &Placed, head: &Head, is_secure: bool) -> String {
-    let scheme = if is_secure { "https" } else { "http" };
-    let other = if is_secure { "http" } else { "https" };
-    let host = head.authority().filter(|host| *host != SOME_HOST).unwrap_or("any host");
-    let advice = match one.route.site.conditions.scheme {
-        None => format!("add `scheme = \"{other}\"` if it is for {other} alone"),
-        Some(_) => "name another host or path".to_owned(),
-    };
-    format!("this route redirects {scheme} requests for {host} to themselves: {advice}")
-}
-
-/// Requests that the redirect of a route would get.
-fn samples(one: &Placed, placed: &[Placed]) -> Vec<Head> {
-    let Answer::Redirect(redirect) = &one.route.answer else { return Vec::new() };
-    let mut hosts: Vec<String> =
-        one.route.hosts.iter().map(|host| host.replacen('*', "sample", 1)).collect();
-    let fixed = redirect.fixed_target();
-    if hosts.is_empty() {
-        hosts.push(SOME_HOST.to_owned());
-        // A host with routes of its own gets here only for what these leave.
-        let has_routes = |host: &str| {
-            let names = |other: &Placed| other.route.hosts.iter().any(|own| own == host);
-            placed.iter().any(names)
-        };
-        hosts.extend(fixed.iter().map(|(host, _)| host.clone()).filter(|host| !has_routes(host)));
-    }
-    let path = &filled_in(&one.route.path);
-    let mut paths = vec![path.clone()];
-    if let Some(pattern) = &one.route.site.conditions.pattern {
-        paths.push(some_match(pattern.as_str()));
-    }
-    if path.ends_with('/') {
-        paths.push(format!("{path}sample"));
-        paths.extend(
-            fixed.into_iter().map(|(_, path)| path).filter(|own| own.starts_with(path.as_str())),
-        );
-    }
-    let mut heads = Vec::new();
-    for (host, path) in hosts.iter().flat_map(|host| paths.iter().map(move |path| (host, path))) {
-        let mut head = Head::default();
-        head.set_method(Method::GET);
-        let path = head.push_text(path.as_bytes());
-        head.set_path(path);
-        let host = head.push_text(host.as_bytes());
-        head.set_authority(host);
-        heads.push(head);
-    }
-    heads
-}
-
-/// A path that a route with parameters takes.
-fn filled_in(path: &str) -> String {
-    let mut rest = path;
-    let mut filled = String::new();
-    while let Some((before, parameter)) = rest.split_once('{') {
-        filled += before;
-        filled += "sample";
-        rest = parameter.split_once('}').map_or("", |(_, after)| after);
-    }
-    filled + rest
-}
-
-/// What a pattern of the usual kind matches; whether it does has to be seen.
-fn some_match(pattern: &str) -> String {
-    let mut text = pattern.trim_start_matches('^').trim_end_matches('$').replace(['(', ')'], "");
-    for any in ["[^/]*", "[^/]+", ".*", ".+"] {
-        text = text.replace(any, "sample");
-    }
-    text.replace("[0-9]+", "1").replace("\\d+", "1").replace('\\', "")
 }
 
 /// The schemes by which a route's requests may come: whether they are TLS.

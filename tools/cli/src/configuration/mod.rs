@@ -18,6 +18,7 @@ mod limit_tables;
 mod listen;
 mod observation;
 mod print;
+mod redirects;
 mod route;
 mod rules;
 mod upstream;

@@ -256,7 +256,7 @@ fn a_route_that_is_never_reached_is_found() {
 }
 
 #[test]
-fn a_redirect_onto_itself_and_an_upstream_that_is_the_server_are_found() {
+fn a_redirect_onto_itself_is_found() {
     let redirect = |keys: &str| format!("[[route]]\n{keys}\n");
     for (keys, whose) in [
         (
@@ -290,7 +290,38 @@ fn a_redirect_onto_itself_and_an_upstream_that_is_the_server_are_found() {
             "{keys}: {said}"
         );
     }
+}
+
+#[test]
+fn redirects_in_circles_are_found() {
+    let redirect = |keys: &str| format!("[[route]]\n{keys}\n");
+    for (keys, first, next) in [
+        ("redirect = \"/app/\"", "/", "/app/"),
+        ("redirect = \"/app\"", "/", "/app"),
+        ("redirect = { from = \"^/(.*)$\", to = \"/a/{1}\" }", "/", "/a/"),
+        (
+            "path = \"/a/\"\nquery = { b = \"c\" }\nredirect = \"/a/d{query}\"",
+            "/a/?b=c",
+            "/a/d?b=c",
+        ),
+    ] {
+        let said = read(&redirect(keys)).unwrap_err();
+        let what =
+            format!("this route redirects `{first}` to `{next}`, which it redirects again: ");
+        assert!(said.starts_with(&format!("b.toml:1:1: {what}")), "{keys}: {said}");
+    }
+    for pattern in ["^/(old|new)/(.*)$", "^/new(/(.*))?$", "^/new/[0-9]{4}[a-f]*$"] {
+        let leads = |to: &str| {
+            read(&redirect(&format!("redirect = {{ from = \"{pattern}\", to = \"{to}\" }}")))
+        };
+        assert_eq!(leads("/other/").err(), None, "{pattern}");
+        let onto_itself = if pattern.contains('|') { "/new/{2}" } else { "{path}" };
+        assert!(leads(onto_itself).is_err(), "{pattern}");
+    }
     for keys in [
+        "query = { b = \"c\" }\nredirect = \"{path}\"",
+        "redirect = \"/app/\"\n[[route]]\npath = \"/app/\"\nrespond = \"a\"",
+        "redirect = { from = \"^/(.*)/$\", to = \"/{1}\" }",
         "scheme = \"http\"\nredirect = \"https://{host}{path}{query}\"",
         "host = \"www.a.example\"\nredirect = \"https://a.example/\"",
         "path = \"/old/\"\nredirect = \"/new/\"",
@@ -299,6 +330,10 @@ fn a_redirect_onto_itself_and_an_upstream_that_is_the_server_are_found() {
     ] {
         assert_eq!(read(&redirect(keys)).err(), None, "{keys}");
     }
+}
+
+#[test]
+fn an_upstream_that_is_the_server_is_found() {
     for (listen, upstream) in [
         ("127.0.0.1:7", "http://127.0.0.1:7"),
         ("0.0.0.0:7", "h2c://localhost:7/"),
