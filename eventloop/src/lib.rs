@@ -64,7 +64,7 @@ pub use kernel::{
     TcpInfo, file_limit, hand_on, inherited, raise_file_limit,
 };
 pub use limits::{Limits, OffloadLimits};
-pub use listener::{BindError, Listeners};
+pub use listener::{BindError, Listeners, Offloads};
 pub use mailbox::Mailbox;
 pub use meter::{Measured, Meter, STAGES_COUNT, Sampling, Stage};
 pub use offload::{Full, Job, Offload};

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use bolide_buffers::BpfInstruction;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::address::Address;
@@ -59,6 +60,20 @@ pub struct Listeners {
     bound: Vec<Bound>,
     /// Sockets of datagrams, one for each worker, and the number of the listener that they belong to.
     datagram_sockets: Vec<(usize, Vec<MioDatagrams>)>,
+    /// Chooses among those of one listener; none: the kernel's hash does.
+    steering: Vec<BpfInstruction>,
+}
+
+/// What the system does with the datagrams of a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offloads {
+    /// Several leave in one call (GSO).
+    pub sends_several: bool,
+    /// Several come in one call (GRO).
+    pub receives_several: bool,
+    /// Each comes to the worker that the program of [`Listeners::steer_datagrams`] says; so it is if there is one worker, or
+    /// no program.
+    pub is_steered: bool,
 }
 
 impl Listeners {
@@ -70,7 +85,16 @@ impl Listeners {
             backlog: Limits::default().backlog_count as i32,
             bound: Vec::new(),
             datagram_sockets: Vec::new(),
+            steering: Vec::new(),
         }
+    }
+
+    /// The same, where a program in the kernel chooses the worker of a datagram by its number, if the system takes such
+    /// programs. One that comes to another worker, by whatever way, the service sends to its own
+    /// ([`Routed::Elsewhere`](crate::Routed::Elsewhere)).
+    #[must_use]
+    pub fn steer_datagrams(self, program: Vec<BpfInstruction>) -> Self {
+        Self { steering: program, ..self }
     }
 
     /// How many connections the kernel keeps for each socket that is bound from here on. Default:
@@ -145,13 +169,12 @@ impl Listeners {
     }
 
     /// Opens a socket of datagrams for each worker, at the IP address and port of the listener with this number; sessions
-    /// are told that number. Returns what the system does with several datagrams: whether they leave in one call
-    /// (GSO), and come so (GRO).
+    /// are told that number.
     ///
     /// # Errors
     ///
     /// When the port is in use, or not allowed to this user, or the listener is a Unix socket.
-    pub fn bind_datagrams(&mut self, listener: usize) -> Result<(bool, bool), BindError> {
+    pub fn bind_datagrams(&mut self, listener: usize) -> Result<Offloads, BindError> {
         let address = self.addresses().get(listener).copied();
         let Some(Address::Inet(address)) = address else {
             let error = io::Error::new(io::ErrorKind::Unsupported, "it has no port");
@@ -168,13 +191,11 @@ impl Listeners {
         };
         let failed = |error| BindError { address: address.to_string(), error };
         let sockets = open().map_err(failed)?;
-        let offloads = sockets.first().map_or((false, false), MioDatagrams::offloads);
-        self.datagram_sockets.push((listener, sockets));
-        Ok(offloads)
+        Ok(self.add_datagrams(listener, sockets))
     }
 
     /// Takes the sockets of datagrams that another process had for the listener with this number. Workers get one or more of
-    /// them, or none where they are fewer. Returns what [`bind_datagrams`](Self::bind_datagrams) does.
+    /// them, or none where they are fewer.
     ///
     /// # Errors
     ///
@@ -183,7 +204,7 @@ impl Listeners {
         &mut self,
         listener: usize,
         sockets: Vec<OwnedFd>,
-    ) -> io::Result<(bool, bool)> {
+    ) -> io::Result<Offloads> {
         let take = |socket: OwnedFd| {
             if SockRef::from(&socket).r#type()? != Type::DGRAM {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no UDP socket"));
@@ -191,9 +212,17 @@ impl Listeners {
             MioDatagrams::new(socket.into())
         };
         let sockets = sockets.into_iter().map(take).collect::<io::Result<Vec<_>>>()?;
-        let offloads = sockets.first().map_or((false, false), MioDatagrams::offloads);
+        Ok(self.add_datagrams(listener, sockets))
+    }
+
+    fn add_datagrams(&mut self, listener: usize, sockets: Vec<MioDatagrams>) -> Offloads {
+        let first = sockets.first();
+        let (sends_several, receives_several) =
+            first.map_or((false, false), MioDatagrams::offloads);
+        let needs_none = self.steering.is_empty() || sockets.len() < 2;
+        let is_steered = needs_none || first.is_some_and(|first| first.steer(&self.steering));
         self.datagram_sockets.push((listener, sockets));
-        Ok(offloads)
+        Offloads { sends_several, receives_several, is_steered }
     }
 
     /// Further descriptors of the sockets of datagrams of each listener, in the order of the listeners.

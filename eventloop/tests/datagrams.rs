@@ -6,7 +6,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
+use bolide_buffers::{BpfInstruction, Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_eventloop::{
     Accepted, Address, After, Arriving, CloseCause, Config, DatagramFlush, Handle, Limits,
     Listeners, Mailbox, Routed, Service, Token, Turn, run,
@@ -143,9 +143,19 @@ fn start(workers: usize) -> (Handle<()>, SocketAddr) {
     let mut listeners = Listeners::new(workers);
     let address = listeners.bind(([127, 0, 0, 1], 0).into()).expect("it works");
     listeners.bind_datagrams(0).expect("it works");
+    (start_with(listeners), address)
+}
+
+fn start_with(listeners: Listeners) -> Handle<()> {
     let limits = Limits { held_bytes_max: HELD_BYTES_MAX, ..Limits::default() };
     let config = Config { limits, ..Config::default() };
-    (run(&config, listeners, service).expect("it works"), address)
+    run(&config, listeners, service).expect("it works")
+}
+
+/// A program that returns the first byte of a datagram.
+fn first_byte() -> Vec<BpfInstruction> {
+    let load = BpfInstruction { code: 0x30, if_true: 0, if_false: 0, operand: 0 };
+    vec![load, BpfInstruction { code: 0x16, ..load }]
 }
 
 fn client(address: SocketAddr) -> UdpSocket {
@@ -234,6 +244,39 @@ fn a_datagram_for_another_worker_is_passed_on() {
     assert!(passed_on >= 1, "{passed_on}");
     handle.shut_down(Duration::from_secs(20));
     handle.join().unwrap();
+}
+
+#[test]
+fn a_datagram_comes_to_the_worker_that_a_program_says() {
+    let bound = |listeners: Listeners| {
+        let mut listeners = listeners;
+        let address = listeners.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let offloads = listeners.bind_datagrams(0).unwrap();
+        (listeners, address, offloads)
+    };
+    let (own, at, offloads) = bound(Listeners::new(3).steer_datagrams(first_byte()));
+    // Those of another process, which had no program.
+    let (other, other_at, without) = bound(Listeners::new(3));
+    assert!(without.is_steered, "nothing was asked for");
+    let sockets = other.duplicate_datagrams().unwrap().remove(0);
+    drop(other);
+    let mut taken = Listeners::new(3).steer_datagrams(first_byte());
+    taken.bind(other_at).unwrap();
+    assert_eq!(taken.hand_in_datagrams(0, sockets).unwrap(), offloads);
+    for (listeners, address) in [(own, at), (taken, other_at)] {
+        let handle = start_with(listeners);
+        for number in 0..30 {
+            let wanted = [number % 3, number, 0];
+            let client = client(address);
+            client.send(&wanted).unwrap();
+            assert_eq!(receive_prompt(&client), wanted);
+        }
+        // Without such programs, each of 30 comes to its own worker in one of 3³⁰ runs.
+        let passed_on: u64 = handle.stats().iter().map(|stats| stats.datagrams_passed_on).sum();
+        assert_eq!(passed_on == 0, offloads.is_steered, "{passed_on}");
+        handle.shut_down(Duration::ZERO);
+        handle.join().unwrap();
+    }
 }
 
 #[test]

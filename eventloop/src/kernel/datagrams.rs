@@ -4,12 +4,14 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use bolide_buffers::{Datagram, DatagramBatch};
+use bolide_buffers::{BpfInstruction, Datagram, DatagramBatch};
 use bytes::BytesMut;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::SockRef;
+
+use super::steering;
 
 /// The largest number of bytes that the kernel delivers as one piece.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -68,6 +70,11 @@ impl MioDatagrams {
     #[must_use]
     pub fn offloads(&self) -> (bool, bool) {
         (self.state.max_gso_segments() > 1, self.state.gro_segments() > 1)
+    }
+
+    /// Has a program choose among the sockets that share its port; whether the system takes it.
+    pub(crate) fn steer(&self, program: &[BpfInstruction]) -> bool {
+        steering::steer(&self.socket, program).is_ok()
     }
 
     pub(super) fn watch(

@@ -14,6 +14,7 @@ pub(crate) mod memory;
 mod mio;
 mod receive;
 mod send_file;
+mod steering;
 mod tcp_info;
 
 use std::io::{self, IoSlice};

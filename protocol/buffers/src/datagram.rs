@@ -33,6 +33,20 @@ pub struct DatagramBatch {
     pub segment_bytes: Option<usize>,
 }
 
+/// An instruction of classic BPF (bpf(4)). A program of them is given a datagram's bytes and returns the number of the socket
+/// that is to have it, of several with one port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BpfInstruction {
+    /// What is done.
+    pub code: u16,
+    /// How many instructions are passed over where a condition holds.
+    pub if_true: u8,
+    /// How many where it does not.
+    pub if_false: u8,
+    /// Its operand.
+    pub operand: u32,
+}
+
 /// What datagrams leave through.
 pub trait DatagramSink {
     /// Sends the datagrams at the beginning of `buffer`. A datagram that can't be sent is lost, as on any path.

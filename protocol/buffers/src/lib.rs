@@ -17,7 +17,7 @@ mod send_queue;
 mod waiting_pieces;
 
 pub use chunk::{Chunk, Memory};
-pub use datagram::{Datagram, DatagramBatch, DatagramSink};
+pub use datagram::{BpfInstruction, Datagram, DatagramBatch, DatagramSink};
 pub use outside::Outside;
 pub use piece_queue::PieceQueue;
 pub use receive_buffer::{ReceiveBuffer, detach};

@@ -15,7 +15,9 @@ pub use bolide_h2::{
     Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats, limits as http2_limits,
 };
 pub use bolide_h3::{Limits as Http3Limits, limits as http3_limits};
-pub use bolide_quic::{Congestion, CongestionControl, Membership, QuicError, QuicStats, Secret};
+pub use bolide_quic::{
+    Congestion, CongestionControl, Membership, QuicError, QuicStats, Secret, steering,
+};
 #[cfg(feature = "tls")]
 pub use bolide_tls::RenewalFacts;
 pub use bolide_tls::{

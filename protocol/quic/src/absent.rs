@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use bolide_buffers::{Datagram, DatagramBatch};
+use bolide_buffers::{BpfInstruction, Datagram, DatagramBatch};
 use bolide_h3::{Quic, QuicEvent, Read};
 use bolide_semantics::Priority;
 use bolide_tls::{ClientTls, HandshakeFacts, ServerTls, WallClock};
@@ -25,6 +25,12 @@ impl Key {
     pub fn index(self) -> usize {
         match self.0 {}
     }
+}
+
+/// No program: there are no datagrams.
+#[must_use]
+pub fn steering(_workers: usize) -> Vec<BpfInstruction> {
+    Vec::new()
 }
 
 /// Something for a connection.

@@ -4,11 +4,14 @@ use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid, RandomConnect
 use std::time::Duration;
 
 /// How long an identifier is, in bytes.
-const LENGTH: usize = 8;
+pub(crate) const LENGTH: usize = 8;
 
-/// The bits of a long header's first byte that say of what type the packet is (RFC 9000 §17.2), and the first type.
-const TYPE_BITS: u8 = 0x30;
+/// The bit of the first byte that a long header has, its bits that say of what type the packet is (RFC 9000 §17.2), and two of the
+/// types.
+pub(crate) const LONG: u8 = 0x80;
+pub(crate) const TYPE_BITS: u8 = 0x30;
 const INITIAL: u8 = 0x00;
+pub(crate) const HANDSHAKE: u8 = 0x20;
 
 /// The version that is spoken.
 const VERSION: [u8; 4] = 1_u32.to_be_bytes();
@@ -45,11 +48,11 @@ impl Identifiers {
     /// treated alike each time.
     pub(crate) fn owner(&self, datagram: &[u8]) -> Owner {
         match *datagram {
-            [first, high, low, process, ..] if first & 0x80 == 0 => {
+            [first, high, low, process, ..] if first & LONG == 0 => {
                 self.owner_of([high, low], process)
             }
             [first, v0, v1, v2, v3, length, high, low, process, ..]
-                if first & 0x80 != 0 && [v0, v1, v2, v3] == VERSION =>
+                if first & LONG != 0 && [v0, v1, v2, v3] == VERSION =>
             {
                 let may_be_ours = usize::from(length) == LENGTH;
                 match first & TYPE_BITS {
@@ -107,8 +110,6 @@ impl ConnectionIdGenerator for Identifiers {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HANDSHAKE: u8 = 0x20;
 
     fn long(kind: u8, id: &[u8]) -> Vec<u8> {
         [&[0xc0 | kind], &VERSION[..], &[id.len() as u8], id, &[0; 20]].concat()

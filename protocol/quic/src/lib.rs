@@ -20,13 +20,15 @@ mod identifiers;
 pub mod limits;
 #[cfg(feature = "quinn")]
 mod reasons;
+#[cfg(feature = "quinn")]
+mod steering;
 #[cfg(all(feature = "quinn", any(test, fuzzing)))]
 mod unprotected;
 #[cfg(feature = "quinn")]
 mod windows;
 
 #[cfg(not(feature = "quinn"))]
-pub use absent::{Arrived, Connection, Delivery, Endpoint, Key};
+pub use absent::{Arrived, Connection, Delivery, Endpoint, Key, steering};
 #[cfg(feature = "quinn")]
 pub use arrivals::Arrived;
 #[cfg(feature = "quinn")]
@@ -34,3 +36,5 @@ pub use connection::Connection;
 #[cfg(feature = "quinn")]
 pub use endpoint::{Delivery, Endpoint, Key};
 pub use facts::{Congestion, CongestionControl, Membership, QuicError, QuicStats, Secret};
+#[cfg(feature = "quinn")]
+pub use steering::steering;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bolide_connection::{Congestion, ServerTls};
+use bolide_connection::{Congestion, ServerTls, steering};
 use bolide_eventloop::{
     Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
 };
@@ -328,7 +328,8 @@ impl Server {
         let paths = sources.iter().filter_map(Listener::path).collect();
         let datagrams = sources.iter_mut().map(Listener::take_datagrams).collect();
         let backlog = self.limits.event_loop.backlog_count;
-        let mut listeners = Listeners::new(self.workers).backlog(backlog);
+        let listeners = Listeners::new(self.workers).backlog(backlog);
+        let mut listeners = listeners.steer_datagrams(steering(self.workers));
         for source in sources {
             source.open(&mut listeners)?;
         }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::SystemTime;
 
 use bolide_connection::{Congestion, ServerTls};
-use bolide_eventloop::{Address, Listeners};
+use bolide_eventloop::{Address, Listeners, Offloads};
 
 use super::{Listener, Server};
 use crate::advertised::Advertised;
@@ -19,8 +19,8 @@ pub(super) struct Sockets {
     are_open: Vec<bool>,
     /// Why others that should have some have none.
     refused: Vec<Error>,
-    /// Whether several datagrams leave and come in one call: of the first that are open.
-    offloads: Option<(bool, bool)>,
+    /// What the system does with datagrams: of the first that are open.
+    offloads: Option<Offloads>,
 }
 
 impl Sockets {
@@ -62,9 +62,16 @@ impl Sockets {
             let why = error.to_string();
             tracing::warn!(target: "bolide::server", server, why, "HTTP/3 is not served: its UDP port can't be had");
         }
-        if let Some((gso, gro)) = self.offloads.filter(|offloads| *offloads != (true, true)) {
+        let Some(offloads) = self.offloads else { return };
+        let (gso, gro) = (offloads.sends_several, offloads.receives_several);
+        if !gso || !gro {
             let what = "HTTP/3 datagrams pass one by one: the system does not take several at once";
             tracing::info!(target: "bolide::server", server, gso, gro, what);
+        }
+        if !offloads.is_steered {
+            let what = "the system does not take a program that finds the worker of an HTTP/3 connection: datagrams of a client \
+                        that changes its address are passed on";
+            tracing::info!(target: "bolide::server", server, what);
         }
     }
 
