@@ -19,6 +19,9 @@ use crate::differing::{LARGE_FILE_BYTES, Requests};
 /// The contender that answers without reading what is asked: shown for what the kernel costs.
 pub(crate) const FLOOR: &str = "floor";
 
+/// The name of this program as a contender.
+pub(crate) const OWN: &str = "bolide";
+
 /// A server that may race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {

@@ -104,6 +104,30 @@ struct Started<'a> {
     content_type: Option<String>,
 }
 
+/// Starts a server of the files behind a proxy on the cores of the generator: it is not measured. None: nothing is behind.
+pub(crate) fn backend(
+    before: &str,
+    cell: &Cell,
+    present: &[Present],
+    cores: &[usize],
+    place: &mut Workplace,
+    ground: &Ground<'_>,
+) -> Result<Option<Running>, String> {
+    let Some(behind) = cell.behind() else { return Ok(None) };
+    let mut why = "none of the contenders serves files over HTTP/1.1".to_owned();
+    // h2o, as those had who published such tables; else what there is.
+    let is_other = |present: &&Present| present.contender.name != "h2o";
+    let mut ordered: Vec<&Present> = present.iter().collect();
+    ordered.sort_by_key(is_other);
+    for candidate in ordered.into_iter().filter(|present| present.contender.plays(&behind)) {
+        match candidate.start(&format!("behind-{before}"), &behind, cores, None, place, ground) {
+            Ok(running) => return Ok(Some(running)),
+            Err(error) => why = error,
+        }
+    }
+    Err(format!("no backend for the proxies: {why}"))
+}
+
 impl Race<'_> {
     /// Runs one cell with everybody in `present` that can play it. `say` is told about each round.
     pub(crate) fn run(
@@ -139,7 +163,8 @@ impl Race<'_> {
                     entrant.remarks.push(KNOWN.to_owned());
                 }
                 let label = entrant.label().replace(' ', "-");
-                let backend = self.backend(&label, cell, present)?;
+                let cores = &self.cores.of_cell(cell).1;
+                let backend = backend(&label, cell, present, cores, &mut self.place, &self.ground)?;
                 let behind = backend.as_ref().map(|backend| backend.address);
                 match self.start(player, &label, cell, behind) {
                     Ok((running, content_type)) => started.push(Started {
@@ -180,30 +205,6 @@ impl Race<'_> {
         let first = names.clone().find(|name| **name != FLOOR).or_else(|| names.clone().next());
         let first = first.cloned().unwrap_or_default();
         names.find(|name| **name == self.reference).cloned().unwrap_or(first)
-    }
-
-    /// Whoever serves the files behind a proxy: beside the generator, for it is not measured.
-    fn backend(
-        &mut self,
-        before: &str,
-        cell: &Cell,
-        present: &[Present],
-    ) -> Result<Option<Running>, String> {
-        let Some(behind) = cell.behind() else { return Ok(None) };
-        let cores = self.cores.of_cell(cell).1.to_vec();
-        let mut why = "none of the contenders serves files over HTTP/1.1".to_owned();
-        // h2o, as those had who published such tables; else what there is.
-        let is_other = |present: &&Present| present.contender.name != "h2o";
-        let mut ordered: Vec<&Present> = present.iter().collect();
-        ordered.sort_by_key(is_other);
-        for candidate in ordered.into_iter().filter(|present| present.contender.plays(&behind)) {
-            let label = format!("behind-{before}");
-            match candidate.start(&label, &behind, &cores, None, &mut self.place, &self.ground) {
-                Ok(running) => return Ok(Some(running)),
-                Err(error) => why = error,
-            }
-        }
-        Err(format!("no backend for the proxies: {why}"))
     }
 
     fn start(

@@ -11,12 +11,12 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::catalogue::{Protocol, Selection, cells};
-use crate::contender::Sources;
+use crate::contender::{Contender, OWN, Sources};
 use crate::entrant::Ground;
 use crate::gather::gather;
 use crate::interrupt::Interrupt;
 use crate::process;
-use crate::race::Layout;
+use crate::race::{Layout, backend};
 use crate::workplace::Workplace;
 
 /// How often there is a look whether it runs, and whether it is to be stopped.
@@ -68,17 +68,24 @@ pub(super) fn start(arguments: &StartArguments) -> Result<(), String> {
         .iter()
         .find(|cell| contender.plays(cell))
         .ok_or_else(|| format!("{name} supports no workload of table `{}`", arguments.table))?;
-    let found = gather(&[contender], &sources, &interrupt)?;
-    let present = found.into_iter().next().ok_or("nothing was found")??;
+    // This program serves what a proxy asks for.
+    let other = contenders.iter().find(|one| one.name == OWN && one.name != name);
+    let others = other.filter(|_| cell.behind().is_some());
+    let wanted: Vec<&Contender> = others.into_iter().chain([contender]).collect();
+    let found = gather(&wanted, &sources, &interrupt)?;
+    let present = found.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let wanted = present.last().ok_or("nothing was found")?;
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let ground = Ground { sources: &sources, interrupt: &interrupt, program, seed: 0 };
     let mut place = Workplace::new(ground.seed)?;
     let layout = Layout::of(process::available());
-    let cores = layout.of_cell(cell).0;
-    let mut running = present.start(name, cell, cores, None, &mut place, &ground)?;
+    let (cores, others) = layout.of_cell(cell);
+    let backend = backend(name, cell, &present, others, &mut place, &ground)?;
+    let behind = backend.as_ref().map(|backend| backend.address);
+    let mut running = wanted.start(name, cell, cores, behind, &mut place, &ground)?;
     let started = Started {
         name,
-        version: &present.version,
+        version: &wanted.version,
         protocol: cell.protocol,
         address: running.address,
         path: contender.path(cell),
