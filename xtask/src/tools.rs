@@ -58,14 +58,14 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
             .current_dir(clients.join("go"));
         report.step("tools: Go client", command);
     }
-    let prometheus = tools.join("prometheus");
-    if !prometheus.join("run").exists() {
+    let newer = tools.join("debian-13");
+    if !newer.join("run").exists() {
         let mut command = Command::new("sh");
         command
             .arg(root.join("contenders/debian-13/install.sh"))
-            .arg(&prometheus)
-            .arg("prometheus");
-        report.step("tools: Prometheus", command);
+            .arg(&newer)
+            .args(["prometheus", "curl"]);
+        report.step("tools: Prometheus and curl of Debian 13", command);
     }
     let requirements = clients.join("python/requirements.txt");
     let environment = tools.join("python");

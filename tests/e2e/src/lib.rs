@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use bolide_launcher::{root, skip};
 use fastrand::Rng;
 
 /// Sizes at which something changes: nothing, one octet, a frame, a default window, a block, and
@@ -40,6 +41,18 @@ pub fn random_file(folder: &Path, count: usize) -> PathBuf {
     let path = folder.join(format!("random-{count}"));
     std::fs::write(&path, random(count, count as u64)).expect("target can be written");
     path
+}
+
+/// What starts programs of Debian 13, by their names, if one that `test` needs is among those that `cargo xtask tools` has
+/// installed.
+#[must_use]
+pub fn debian_13(program: &str, test: &str) -> Option<PathBuf> {
+    let folder = root().join("target/tools/debian-13");
+    if folder.join("tree/usr/bin").join(program).exists() {
+        return Some(folder.join("run"));
+    }
+    skip(&format!("{program} of Debian 13 is not installed ({test})"));
+    None
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! curl: every version, both ways, and many at once.
+//! curl: every version, both ways, and many at once. Over HTTP/3 it is one that has QUIC by OpenSSL.
 
 use std::path::Path;
 
-use bolide_e2e::{SIZES, assert_same, random_file};
+use bolide_e2e::{SIZES, assert_same, debian_13, random_file};
 use bolide_launcher::{Server, find, run, scratch};
 
 /// The ways in which curl can ask: its option, whether over TLS, and the version that it reports.
@@ -14,15 +14,23 @@ const WAYS: &[(&str, bool, &str)] = &[
     ("--http2", false, "1.1"),
     ("--http1.1", true, "1.1"),
     ("--http2", true, "2"),
+    (HTTP3, true, "3"),
 ];
+
+const HTTP3: &str = "--http3-only";
 
 fn each_way(test: &str, check: impl Fn(&Path, &[&str], &str, &str)) {
     let Some(curl) = find("curl", test) else { return };
+    let newer = debian_13("curl", test);
     let server = Server::start_both();
     for (option, tls, version) in WAYS {
         let url = if *tls { server.https() } else { server.http() };
         let options = ["--silent", "--show-error", "--insecure", "--max-time", "60", option];
-        check(&curl, &options, url, version);
+        match &newer {
+            _ if *option != HTTP3 => check(&curl, &options, url, version),
+            Some(run) => check(run, &[&["curl"], &options[..]].concat(), url, version),
+            None => {}
+        }
     }
 }
 
@@ -120,6 +128,19 @@ fn curl_asks_in_parallel() {
         let octets = text.bytes().filter(|octet| *octet == b'x').count();
         assert_eq!(octets, (1000..1200).sum::<usize>(), "{options:?}");
     });
+}
+
+#[test]
+fn curl_comes_back_over_http3() {
+    let Some(curl) = debian_13("curl", "curl_comes_back_over_http3") else { return };
+    let server = Server::start(&["--https", "127.0.0.1:0"]);
+    let known = scratch("curl_comes_back_over_http3").join("alt-svc").display().to_string();
+    let ping = format!("{}/ping", server.https());
+    let arguments = ["curl", "-sS", "-k", "--alt-svc", &known, "--write-out", " %{http_version}"];
+    for version in ["2", "3"] {
+        let answer = run(&curl, arguments.iter().chain(&[ping.as_str()])).well();
+        assert_eq!(answer.text(), format!("pong {version}"));
+    }
 }
 
 #[test]

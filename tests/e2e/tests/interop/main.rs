@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
-mod chromium;
+mod browsers;
 #[cfg(test)]
 mod curl;
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bolide::client::Client;
-use bolide_launcher::{Server, free_address, program, root, run, scratch, skip};
+use bolide_e2e::debian_13;
+use bolide_launcher::{Server, free_address, program, root, run, scratch};
 use serde_json::Value;
 
 use crate::http3::python;
@@ -23,11 +24,7 @@ struct Prometheus {
 impl Prometheus {
     /// `None`: it is not installed.
     fn start(test: &str) -> Option<Self> {
-        let run = root().join("target/tools/prometheus/run");
-        if !run.exists() {
-            skip(&format!("Prometheus is not installed ({test})"));
-            return None;
-        }
+        let run = debian_13("prometheus", test)?;
         let (folder, address) = (scratch(test), free_address());
         let configuration = folder.join("prometheus.yml");
         std::fs::write(&configuration, "").unwrap();
