@@ -1,10 +1,10 @@
-//! openssl s_client: versions of TLS, ALPN, resumption.
+//! openssl s_client: versions of TLS, ALPN, resumption; and s_server, with a certificate that few have.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use bolide_launcher::{Finished, Server, find, finish, scratch};
+use bolide_launcher::{Finished, Server, find, finish, free_address, program, run, scratch};
 
 const REQUEST: &[u8] = b"GET /ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
@@ -83,6 +83,40 @@ fn openssl_resumes_sessions() {
         let text = connect(&openssl, &server, &second, REQUEST).both();
         assert!(text.contains(&format!("Reused, {version}")), "{option}: {text}");
         assert!(text.contains("pong"), "{option}: {text}");
+    }
+}
+
+/// As `openssl x509 -req` makes it without extensions.
+#[test]
+fn a_certificate_of_the_first_version_is_trusted_if_any_is() {
+    let test = "a_certificate_of_the_first_version_is_trusted_if_any_is";
+    let Some(openssl) = find("openssl", test) else { return };
+    let folder = scratch(test);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (key, request, certificate) = (path("key.pem"), path("request"), path("certificate.pem"));
+    let new = ["req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", &key];
+    run(&openssl, new.iter().chain(&["-out", &request])).well();
+    let sign = ["x509", "-req", "-in", &request, "-signkey", &key, "-out", &certificate];
+    run(&openssl, sign).well();
+    let address = free_address().to_string();
+    for version in ["-tls1_2", "-tls1_3"] {
+        let mut server = Command::new(&openssl)
+            .args(["s_server", "-www", "-accept", &address, version])
+            .args(["-cert", &certificate, "-key", &key])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        while lines.next().is_some_and(|line| line.is_ok_and(|line| line != "ACCEPT")) {}
+        let url = format!("https://{address}/");
+        let text = run(program(), ["load", "-n", "1", "--insecure", &url]).well().both();
+        assert!(text.contains("statuses    200: 1"), "{text}");
+        let refused = run(program(), ["load", "-n", "1", &url]);
+        assert!(refused.both().contains("the TLS handshake failed"), "{}", refused.both());
+        server.kill().unwrap();
+        server.wait().unwrap();
     }
 }
 
