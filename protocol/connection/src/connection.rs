@@ -226,16 +226,34 @@ impl Connection {
         if let Some(reason) = self.closed {
             return Output::Closed(*reason);
         }
-        if let Stack::Open { since, leaving } = self.stack
-            && let Some(output) = self.decide(cx, limits, since, leaving)
-        {
-            return output;
+        match &mut self.stack {
+            Stack::H1(core) => core.poll(cx),
+            Stack::H2(core) => core.poll(cx),
+            Stack::H3(http3) => {
+                let (core, mut lent) = http3.lend(cx);
+                let output = core.poll(&mut lent);
+                if matches!(output, Output::Closed(_)) {
+                    self.tls_failure = http3.tls_failure();
+                }
+                output
+            }
+            Stack::Open { since, leaving } => {
+                let (since, leaving) = (*since, *leaving);
+                self.poll_open(cx, limits, since, leaving)
+            }
         }
-        let output = core!(self, core, cx => core.poll(cx), Output::Wait(None));
-        if let (Output::Closed(_), Stack::H3(http3)) = (&output, &self.stack) {
-            self.tls_failure = http3.tls_failure();
-        }
-        output
+    }
+
+    /// Polls the core of the version, once that is decided.
+    #[cold]
+    fn poll_open(
+        &mut self,
+        cx: &mut Context<'_>,
+        limits: &Limits,
+        since: Instant,
+        leaving: Option<Instant>,
+    ) -> Output {
+        self.decide(cx, limits, since, leaving).unwrap_or_else(|| self.poll(cx, limits))
     }
 
     /// Server: a copy of the whole body of the request whose head was just reported, if all of it has arrived and it
