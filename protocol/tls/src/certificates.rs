@@ -57,7 +57,11 @@ impl Identity {
         let chain = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| IdentityError::NotPem(error.to_string()))?;
-        if chain.is_empty() { Err(IdentityError::NoCertificate) } else { Ok(chain) }
+        let first = chain.first().ok_or(IdentityError::NoCertificate)?;
+        match EndEntityCert::try_from(first) {
+            Err(webpki::Error::UnsupportedCertVersion) => Err(IdentityError::FirstVersion),
+            _ => Ok(chain),
+        }
     }
 
     fn key_from_pem(key: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {

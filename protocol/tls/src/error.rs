@@ -25,6 +25,12 @@ pub enum IdentityError {
     /// The key belongs to another certificate.
     #[error("the key does not belong to the certificate")]
     Mismatch,
+    /// A certificate of X.509's first version.
+    #[error(
+        "it is a certificate of X.509's first version, which nothing trusts: make one of the third \
+         (openssl req -x509, or openssl x509 -req with -extfile)"
+    )]
+    FirstVersion,
     /// Anything else that rustls refuses.
     #[error("{0}")]
     Unusable(String),

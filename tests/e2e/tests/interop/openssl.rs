@@ -88,8 +88,8 @@ fn openssl_resumes_sessions() {
 
 /// As `openssl x509 -req` makes it without extensions.
 #[test]
-fn a_certificate_of_the_first_version_is_trusted_if_any_is() {
-    let test = "a_certificate_of_the_first_version_is_trusted_if_any_is";
+fn a_certificate_of_the_first_version_is_trusted_if_any_is_and_not_served() {
+    let test = "a_certificate_of_the_first_version_is_trusted_if_any_is_and_not_served";
     let Some(openssl) = find("openssl", test) else { return };
     let folder = scratch(test);
     let path = |name: &str| folder.join(name).display().to_string();
@@ -98,6 +98,10 @@ fn a_certificate_of_the_first_version_is_trusted_if_any_is() {
     run(&openssl, new.iter().chain(&["-out", &request])).well();
     let sign = ["x509", "-req", "-in", &request, "-signkey", &key, "-out", &certificate];
     run(&openssl, sign).well();
+    let own = ["serve", "--https", "127.0.0.1:0", "--cert", &certificate, "--key", &key];
+    let said = run(program(), own);
+    assert_eq!(said.status.code(), Some(2));
+    assert!(said.both().contains("X.509's first version"), "{}", said.both());
     let address = free_address().to_string();
     for version in ["-tls1_2", "-tls1_3"] {
         let mut server = Command::new(&openssl)
