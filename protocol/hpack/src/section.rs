@@ -25,13 +25,15 @@ pub struct EachField<F> {
     text: Text,
     show: F,
     wanted: bool,
+    /// Fields that were counted and have not been taken.
+    counted: usize,
 }
 
 impl<F: FnMut(DecodedField<'_>) -> bool> EachField<F> {
     /// Shows fields to this function.
     #[must_use]
     pub fn new(show: F) -> Self {
-        Self { text: Text::default(), show, wanted: true }
+        Self { text: Text::default(), show, wanted: true, counted: 0 }
     }
 }
 
@@ -44,16 +46,23 @@ impl<F: FnMut(DecodedField<'_>) -> bool> FieldSection for EachField<F> {
         &mut self.text
     }
 
-    fn counts(&mut self, _: usize) -> bool {
+    fn counts(&mut self, _: usize, fields: usize) -> bool {
+        self.counted = fields;
         self.wanted
     }
 
-    fn take(&mut self, Line { kind, note, start, value }: Line) {
+    fn take(&mut self, Line { kind, note, start, value, end }: Line) {
+        self.counted -= 1;
+        if !self.wanted {
+            return;
+        }
         let text = self.text.bytes();
         let name = kind.text().map_or(&text[start..value], str::as_bytes);
         let (valid, never_indexed) = (note.is_valid(), note.has(Note::NEVER_INDEXED));
-        let field = DecodedField { kind, name, value: &text[value..], valid, never_indexed };
+        let field = DecodedField { kind, name, value: &text[value..end], valid, never_indexed };
         self.wanted = (self.show)(field);
-        self.text.truncate(0);
+        if self.counted == 0 {
+            self.text.truncate(0);
+        }
     }
 }

@@ -1,24 +1,57 @@
 //! RFC 7541 Appendix A: the static table.
 
-use bolide_semantics::FieldName as F;
+use bolide_semantics::{FieldName as F, SHORT_BYTES};
 
 use crate::{NameKind, Pseudo};
 
 /// The number of entries; the dynamic table's indices begin after it.
 pub(crate) const LENGTH: usize = 61;
 
-const fn pseudo(name: Pseudo, value: &'static str) -> (NameKind, &'static str) {
-    (NameKind::Pseudo(name), value)
+/// An entry. Its value is short enough to be copied as one block.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    /// How its name is known.
+    pub(crate) kind: NameKind,
+    /// Octets of the name.
+    pub(crate) name_len: u8,
+    /// Octets of the value: the first ones of the block.
+    pub(crate) value_len: u8,
+    pub(crate) block: [u8; SHORT_BYTES],
 }
 
-const fn field(name: F) -> (NameKind, &'static str) {
-    (NameKind::Known(name), "")
+impl Entry {
+    const fn new(kind: NameKind, name: &str, value: &str) -> Self {
+        let mut block = [0; SHORT_BYTES];
+        let mut at = 0;
+        while at < value.len() {
+            block[at] = value.as_bytes()[at];
+            at += 1;
+        }
+        Self { kind, name_len: name.len() as u8, value_len: value.len() as u8, block }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.block[..usize::from(self.value_len)]
+    }
+}
+
+const fn pseudo(name: Pseudo, value: &str) -> Entry {
+    Entry::new(NameKind::Pseudo(name), name.as_str(), value)
+}
+
+const fn field(name: F) -> Entry {
+    field_with(name, "")
+}
+
+const fn field_with(name: F, value: &str) -> Entry {
+    Entry::new(NameKind::Known(name), name.as_str(), value)
 }
 
 /// The entries, from index 1.
-pub(crate) static ENTRIES: [(NameKind, &str); LENGTH] = TABLE;
+pub(crate) static ENTRIES: [Entry; LENGTH] = TABLE;
 
-const TABLE: [(NameKind, &str); LENGTH] = [
+const TABLE: [Entry; LENGTH] = [
     pseudo(Pseudo::Authority, ""),
     pseudo(Pseudo::Method, "GET"),
     pseudo(Pseudo::Method, "POST"),
@@ -34,7 +67,7 @@ const TABLE: [(NameKind, &str); LENGTH] = [
     pseudo(Pseudo::Status, "404"),
     pseudo(Pseudo::Status, "500"),
     field(F::AcceptCharset),
-    (NameKind::Known(F::AcceptEncoding), "gzip, deflate"),
+    field_with(F::AcceptEncoding, "gzip, deflate"),
     field(F::AcceptLanguage),
     field(F::AcceptRanges),
     field(F::Accept),
@@ -87,7 +120,7 @@ static BY_NAME: [u8; F::ALL.len()] = {
     let mut indices = [0; F::ALL.len()];
     let mut at = 0;
     while at < LENGTH {
-        if let NameKind::Known(name) = TABLE[at].0 {
+        if let NameKind::Known(name) = TABLE[at].kind {
             indices[name as usize] = at as u8 + 1;
         }
         at += 1;
@@ -117,7 +150,7 @@ pub(crate) fn indices_of(pseudo: Pseudo) -> (usize, usize) {
 /// The value of the entry at `index`, which is from 1 to 61.
 #[inline]
 pub(crate) fn value_at(index: usize) -> &'static [u8] {
-    ENTRIES[index - 1].1.as_bytes()
+    ENTRIES[index - 1].value()
 }
 
 #[cfg(test)]
@@ -129,7 +162,7 @@ mod tests {
         for name in F::ALL {
             let index = index_of(*name);
             if index != 0 {
-                assert_eq!(ENTRIES[index - 1].0, NameKind::Known(*name));
+                assert_eq!(ENTRIES[index - 1].kind, NameKind::Known(*name));
             }
         }
         assert_eq!(index_of(F::AcceptCharset), 15);
@@ -143,7 +176,7 @@ mod tests {
         for pseudo in Pseudo::ALL {
             let (first, count) = indices_of(pseudo);
             for index in first..first + count {
-                assert_eq!(ENTRIES[index - 1].0, NameKind::Pseudo(pseudo));
+                assert_eq!(ENTRIES[index - 1].kind, NameKind::Pseudo(pseudo));
                 seen += 1;
             }
         }

@@ -1,9 +1,9 @@
 //! RFC 7541 §2.3.2, §4, RFC 9204 §3.2: the dynamic table.
 
-use crate::NameKind;
+use bolide_semantics::FIELD_OVERHEAD;
 
-/// What an entry costs beyond its text (RFC 7541 §4.1).
-const ENTRY_OVERHEAD: usize = 32;
+use crate::{FieldSection, Line, NameKind, Note};
+
 /// The first allocations: enough for the few lines that a typical connection repeats.
 const FIRST_ENTRIES: usize = 4;
 const FIRST_TEXT_BYTES: usize = 128;
@@ -13,6 +13,9 @@ const FIRST_TEXT_BYTES: usize = 128;
 pub struct Entry<T> {
     /// Position in the stream of all text ever inserted, modulo 2^32.
     start: u32,
+    /// The sizes of all entries that were inserted before, modulo 2^32.
+    before: u32,
+    /// What of the name is in the text.
     name_len: u16,
     value_len: u16,
     /// How its name is known.
@@ -22,28 +25,30 @@ pub struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// What the name and the value take, in bytes.
-    #[inline]
-    pub fn text_bytes(&self) -> usize {
-        usize::from(self.name_len) + usize::from(self.value_len)
-    }
-
+    /// RFC 7541 §4.1
     fn size(&self) -> u32 {
-        size_of_line(usize::from(self.name_len), usize::from(self.value_len)) as u32
+        let name_len = self.kind.text().map_or(usize::from(self.name_len), str::len);
+        size_of_line(name_len, usize::from(self.value_len)) as u32
     }
 
-    /// What the name takes in the text, in bytes.
+    /// What name and value take in the text, in bytes.
+    #[inline]
+    fn stored_bytes(&self) -> u32 {
+        u32::from(self.name_len) + u32::from(self.value_len)
+    }
+
+    /// What the name takes in the text, in bytes: nothing if the kind has it.
     #[inline]
     #[must_use]
     pub fn stored_name_len(&self) -> usize {
-        if self.kind == NameKind::Other { usize::from(self.name_len) } else { 0 }
+        usize::from(self.name_len)
     }
 }
 
 /// The size that a line would have in the table, in octets.
 #[inline]
 pub fn size_of_line(name_len: usize, value_len: usize) -> usize {
-    name_len + value_len + ENTRY_OVERHEAD
+    name_len + value_len + FIELD_OVERHEAD
 }
 
 /// A ring of entries, the oldest of which leave when a new one needs room, and their text in one
@@ -60,6 +65,8 @@ pub struct Table<T> {
     dead: u32,
     /// The position of `text[0]`.
     base: u32,
+    /// The sizes of all entries ever inserted, modulo 2^32.
+    sizes: u32,
     size: u32,
     max: u32,
 }
@@ -69,13 +76,13 @@ impl<T: Copy + Default> Table<T> {
     #[must_use]
     pub fn new(max: u32) -> Self {
         let (ring, text) = (Box::default(), Vec::new());
-        Self { ring, inserted: 0, len: 0, text, dead: 0, base: 0, size: 0, max }
+        Self { ring, inserted: 0, len: 0, text, dead: 0, base: 0, sizes: 0, size: 0, max }
     }
 
     /// The table as it is after almost 2^32 entries and octets, whose counters pass their end with the next ones.
     #[cfg(test)]
     pub(crate) fn worn(self) -> Self {
-        Self { inserted: u32::MAX - 20, base: u32::MAX - 100, ..self }
+        Self { inserted: u32::MAX - 20, base: u32::MAX - 100, sizes: u32::MAX - 100, ..self }
     }
 
     /// The maximum size in force (RFC 7541 §4.2), in octets.
@@ -130,13 +137,6 @@ impl<T: Copy + Default> Table<T> {
     pub fn by_age(&self, age: usize) -> Option<&Entry<T>> {
         let slot = self.slot_of(age)?;
         self.ring.get(slot)
-    }
-
-    /// The text that is stored of an entry: its name, unless its kind has that, and its value.
-    #[inline]
-    pub fn stored(&self, entry: &Entry<T>) -> Option<&[u8]> {
-        let start = entry.start.wrapping_sub(self.base) as usize;
-        self.text.get(start..start + entry.stored_name_len() + usize::from(entry.value_len))
     }
 
     /// The name, unless the entry's kind has it.
@@ -196,13 +196,9 @@ impl<T: Copy + Default> Table<T> {
     #[inline]
     pub fn line(&self, entry: &Entry<T>) -> (&[u8], &[u8]) {
         let start = entry.start.wrapping_sub(self.base) as usize;
-        if let Some(name) = entry.kind.text() {
-            (name.as_bytes(), &self.text[start..start + usize::from(entry.value_len)])
-        } else {
-            let text = &self.text[start..];
-            let (name, rest) = text.split_at(usize::from(entry.name_len));
-            (name, &rest[..usize::from(entry.value_len)])
-        }
+        let text = &self.text[start..start + entry.stored_bytes() as usize];
+        let (name, value) = text.split_at(entry.stored_name_len());
+        (entry.kind.text().map_or(name, str::as_bytes), value)
     }
 
     /// The entry's value.
@@ -218,7 +214,7 @@ impl<T: Copy + Default> Table<T> {
         let entry = self.ring[slot];
         self.len -= 1;
         self.size -= entry.size();
-        self.dead += (entry.stored_name_len() + usize::from(entry.value_len)) as u32;
+        self.dead += entry.stored_bytes();
         if self.len == 0 {
             self.base = self.base.wrapping_add(self.text.len() as u32);
             self.text.clear();
@@ -241,14 +237,17 @@ impl<T: Copy + Default> Table<T> {
         self.make_room_for_text(stored.len() + value.len());
         let entry = Entry {
             start: self.base.wrapping_add(self.text.len() as u32),
-            name_len: name.len() as u16,
+            before: self.sizes,
+            name_len: stored.len() as u16,
             value_len: value.len() as u16,
             kind,
             tag,
         };
         self.text.extend_from_slice(stored);
         self.text.extend_from_slice(value);
-        self.size += entry.size();
+        let size = size_of_line(name.len(), value.len()) as u32;
+        self.size += size;
+        self.sizes = self.sizes.wrapping_add(size);
         let slot = self.inserted as usize & (self.ring.len() - 1);
         self.ring[slot] = entry;
         self.inserted = self.inserted.wrapping_add(1);
@@ -259,8 +258,9 @@ impl<T: Copy + Default> Table<T> {
     fn grow_ring(&mut self) {
         let old = std::mem::take(&mut self.ring);
         let room = (old.len() * 2).max(FIRST_ENTRIES);
+        let kind = NameKind::Other;
         let unused =
-            Entry { start: 0, name_len: 0, value_len: 0, kind: NameKind::Other, tag: T::default() };
+            Entry { start: 0, before: 0, name_len: 0, value_len: 0, kind, tag: T::default() };
         self.ring = vec![unused; room].into_boxed_slice();
         for age in 1..=self.len {
             let place = self.inserted.wrapping_sub(age) as usize;
@@ -283,6 +283,44 @@ impl<T: Copy + Default> Table<T> {
             let wanted = (room * 2).max(FIRST_TEXT_BYTES).max(needed.next_power_of_two());
             self.text.reserve_exact(wanted - self.text.len());
         }
+    }
+}
+
+impl Table<Note> {
+    /// Gives a section the fields of up to `count` entries, which were inserted one after the other, from the one on that
+    /// `age` newer ones follow: as many as it takes together, but at least one. Their text is one piece. Returns how many
+    /// those are; none if there is no such entry.
+    #[inline]
+    pub fn copy<S: FieldSection>(
+        &self,
+        age: usize,
+        mut count: usize,
+        section: &mut S,
+    ) -> Option<usize> {
+        let first = self.slot_of(age)?;
+        let mask = self.ring.len() - 1;
+        let (oldest, mut newest) = (self.ring.get(first)?, self.ring.get((first + count - 1) & mask)?);
+        let sizes = newest.before.wrapping_add(newest.size()).wrapping_sub(oldest.before);
+        if !section.counts(sizes as usize, count) {
+            if count == 1 || !section.counts(oldest.size() as usize, 1) {
+                return Some(1);
+            }
+            (newest, count) = (oldest, 1);
+        }
+        let start = oldest.start.wrapping_sub(self.base) as usize;
+        let end = newest.start.wrapping_add(newest.stored_bytes()).wrapping_sub(self.base) as usize;
+        let text = section.text();
+        let mut start_of_line = text.len();
+        text.push(self.text.get(start..end)?);
+        for slot in first..first + count {
+            let entry = self.ring.get(slot & mask)?;
+            let (kind, note) = (entry.kind, entry.tag);
+            let value = start_of_line + usize::from(entry.name_len);
+            let end = value + usize::from(entry.value_len);
+            section.take(Line { kind, note, start: start_of_line, value, end });
+            start_of_line = end;
+        }
+        Some(count)
     }
 }
 

@@ -244,3 +244,49 @@ fn what_must_enter_no_table_is_marked() {
     assert_eq!(sensitive, [true, false]);
     assert!(head.fields().next().map(FieldRef::from).is_some_and(|field| field.sensitive));
 }
+
+/// Fields that the table holds one after the other are copied together.
+#[test]
+fn limits_hold_among_fields_that_are_copied_together() {
+    let mut decoder = Decoder::default();
+    let mut block = Vec::new();
+    let mut encoder = Encoder::new();
+    let fields: Vec<_> = (0..10).map(|number| (format!("x-{number}"), "v".repeat(65))).collect();
+    let mut read = |limits| {
+        block.clear();
+        encoder.begin(&mut block);
+        for (name, value) in GET {
+            let pseudo = bolide_semantics::Pseudo::ALL.into_iter().find(|one| one.as_str() == name);
+            encoder.pseudo(pseudo.unwrap(), value.as_bytes(), &mut block);
+        }
+        for (name, value) in &fields {
+            encoder.field(&FieldRef::named(name, value.as_bytes()), &mut block);
+        }
+        let mut head = Head::default();
+        let request = ExpectedHead::Request;
+        let mut reader = HeadReader::new(&mut head, Version::HTTP_2, request, limits);
+        decoder.decode(&block, &mut reader).unwrap();
+        let summary = reader.finish();
+        let names: Vec<_> = head.fields().map(|field| field.name.to_owned()).collect();
+        assert!(head.fields().all(|field| field.value == [b'v'; 65]));
+        (summary.malformed, summary.size, names.len(), block.len())
+    };
+    assert_eq!(read(LIMITS).2, 10);
+    let (.., bytes) = read(LIMITS);
+    assert!(bytes < 20, "the fields are in the table: {bytes} bytes");
+    let pseudo_fields = GET.iter().map(|(name, value)| name.len() + value.len() + 32).sum::<usize>();
+    // Each field takes 3 + 65 + 32 bytes.
+    for kept in 0..10_u32 {
+        let list_bytes = pseudo_fields as u32 + 100 * kept;
+        let limits = HeadLimits { list_bytes, list_excess_count: 10, ..LIMITS };
+        let (malformed, size, count, _) = read(limits);
+        assert_eq!((malformed, size, count), (None, HeadSize::Excessive, kept as usize));
+        let (malformed, size, count, _) = read(HeadLimits { fields_count: 4 + kept, ..LIMITS });
+        assert_eq!(malformed, None);
+        let most = 4 + kept as usize;
+        let expected = if most < 10 { HeadSize::Excessive } else { HeadSize::Fine };
+        assert_eq!((size, count), (expected, most.min(10)));
+    }
+    let tiny = HeadLimits { list_bytes: 100, list_excess_count: 4, ..LIMITS };
+    assert_eq!(read(tiny).1, HeadSize::Absurd);
+}

@@ -126,8 +126,13 @@ impl Decoder {
 
     /// The entry with this absolute index (RFC 9204 §3.2.4), unless it has left or never was.
     fn entry(&self, absolute: u64) -> Option<&Entry<Note>> {
+        self.table.by_age(self.age(absolute)?)
+    }
+
+    /// How many entries were inserted after the one with this absolute index.
+    fn age(&self, absolute: u64) -> Option<usize> {
         let age = self.inserted.checked_sub(absolute)?.checked_sub(1)?;
-        self.table.by_age(usize::try_from(age).ok()?)
+        usize::try_from(age).ok()
     }
 }
 

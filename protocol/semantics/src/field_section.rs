@@ -2,6 +2,9 @@
 
 use crate::{NameKind, Text};
 
+/// What a field counts for beyond its name and value, in bytes (RFC 7541 §4.1, RFC 9113 §6.5.2).
+pub const FIELD_OVERHEAD: usize = 32;
+
 /// What is known of a field, as a set of bits. None: it is valid and is to be kept as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Note(u8);
@@ -65,8 +68,10 @@ pub struct Line {
     pub note: Note,
     /// Where the name begins in the text; there is none of it there unless the kind is [`NameKind::Other`].
     pub start: usize,
-    /// Where the value begins in the text, at whose end it ends.
+    /// Where the value begins in the text.
     pub value: usize,
+    /// Where the value ends.
+    pub end: usize,
 }
 
 /// What a header block is decoded into: fields one after the other, each copied once.
@@ -78,10 +83,11 @@ pub trait FieldSection {
     /// Where names and values are appended.
     fn text(&mut self) -> &mut Text;
 
-    /// Counts a field whose name and value take so many bytes. False: it is not to be kept, and must not be
-    /// appended to the text.
-    fn counts(&mut self, bytes: usize) -> bool;
+    /// Counts fields whose names and values take so many bytes together, with [32](FIELD_OVERHEAD) for each. False: one
+    /// is not to be kept, and must not be appended to the text; of several none was counted, and each is to be counted
+    /// for itself.
+    fn counts(&mut self, bytes: usize, fields: usize) -> bool;
 
-    /// Takes the field that was appended last.
+    /// Takes a field that was appended. Fields that were counted together are appended together, and taken in their order.
     fn take(&mut self, line: Line);
 }

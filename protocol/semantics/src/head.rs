@@ -295,8 +295,15 @@ impl Head {
     #[inline]
     #[must_use]
     pub fn span_from(&self, start: usize) -> Span {
-        debug_assert!(start <= self.text.len(), "a span outside the text");
-        Span { start: start as u32, end: self.text.len() as u32 }
+        self.span(start, self.text.len())
+    }
+
+    /// For parsers: the part of the text from `start` to `end`.
+    #[inline]
+    #[must_use]
+    pub(crate) fn span(&self, start: usize, end: usize) -> Span {
+        debug_assert!(start <= end && end <= self.text.len(), "a span outside the text");
+        Span { start: start as u32, end: end as u32 }
     }
 
     /// The bytes of a span of this head.
@@ -309,20 +316,27 @@ impl Head {
     /// For parsers: appends a field with an interned name. Its value is the text from `value` on.
     #[inline]
     pub fn push_known(&mut self, name: FieldName, value: usize) {
-        self.push_line(Some(name), value, value);
+        self.push_line(Some(name), value, value, self.text.len());
     }
 
     /// For parsers: appends a field whose name is text: a token in lower case, from `start` to `value`. Its value is
     /// what follows.
     #[inline]
     pub fn push_named(&mut self, start: usize, value: usize) {
-        self.push_line(None, start, value);
+        self.push_line(None, start, value, self.text.len());
     }
 
+    /// Appends a field whose name, unless it is known, is the text from `start` to `value`, and whose value ends at `end`.
     #[inline]
-    fn push_line(&mut self, known: Option<FieldName>, start: usize, value: usize) {
-        debug_assert!(start <= value && value <= self.text.len(), "a line outside the text");
-        let (start, value, end) = (start as u32, value as u32, self.text.len() as u32);
+    pub(crate) fn push_line(
+        &mut self,
+        known: Option<FieldName>,
+        start: usize,
+        value: usize,
+        end: usize,
+    ) {
+        debug_assert!(start <= value && end <= self.text.len(), "a line outside the text");
+        let (start, value, end) = (start as u32, value as u32, end as u32);
         self.lines.push(Line { start, value, end, known, sensitive: false });
     }
 

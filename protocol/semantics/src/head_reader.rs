@@ -144,15 +144,19 @@ impl<'a> HeadReader<'a> {
         }
     }
 
-    /// Why a field is not to be kept: what came before it was malformed, or too much.
+    /// Why a field is not to be kept: what came before it was malformed, or too much. Pseudo-fields are not among the
+    /// fields that are limited, but nobody sends them last.
     #[cold]
-    fn declines(&mut self) -> bool {
-        let most = self.limits.list_bytes as usize;
-        if self.list_bytes > most {
+    fn declines(&mut self, bytes: usize, fields: usize) -> bool {
+        if fields == 1 {
+            self.list_bytes += bytes;
+            let most = self.limits.list_bytes as usize;
             let absurd = most.saturating_mul(self.limits.list_excess_count as usize);
-            let size =
-                if self.list_bytes > absurd { HeadSize::Absurd } else { HeadSize::Excessive };
-            self.summary.size = size;
+            if self.list_bytes > absurd {
+                self.summary.size = HeadSize::Absurd;
+            } else if self.list_bytes > most || self.list_bytes_max > 0 {
+                self.summary.size = HeadSize::Excessive;
+            }
         }
         false
     }
@@ -166,37 +170,29 @@ impl<'a> HeadReader<'a> {
 
     /// A field that is there to be kept and nothing else.
     #[inline]
-    fn keep(&mut self, kind: NameKind, start: usize, value: usize) {
+    fn keep(&mut self, line: Line) {
         self.open = 0;
-        if self.head.field_count() >= self.limits.fields_count as usize {
-            self.summary.size = HeadSize::Excessive;
-            return self.head.text_mut().truncate(start);
-        }
-        match kind {
-            NameKind::Known(name) => self.head.push_known(name, value),
-            NameKind::Other | NameKind::Pseudo(_) => self.head.push_named(start, value),
-        }
+        let known = if let NameKind::Known(name) = line.kind { Some(name) } else { None };
+        self.head.push_line(known, line.start, line.value, line.end);
     }
 
     /// A field that is invalid, or means something to the version.
     #[inline(never)]
-    fn special(&mut self, kind: NameKind, note: Note, start: usize, value: usize) {
+    fn special(&mut self, line: Line) {
+        let Line { kind, note, value, end, .. } = line;
         if !note.is_valid() {
             return self.refuse("a field name or value that is not allowed");
         }
-        let span = self.head.span_from(value);
         let taken = match kind {
             NameKind::Pseudo(pseudo) if !note.has(Note::CHECKED) => Err(wrong(pseudo)),
-            NameKind::Pseudo(pseudo) => {
-                return self.pseudo(pseudo, span).unwrap_or_else(|what| self.refuse(what));
-            }
-            NameKind::Known(name) => self.known(name, span),
+            NameKind::Pseudo(pseudo) => return self.pseudo(pseudo, value, end),
+            NameKind::Known(name) => self.known(name, self.head.span(value, end)),
             NameKind::Other => Ok(()),
         };
         if let Err(what) = taken {
             return self.refuse(what);
         }
-        self.keep(kind, start, value);
+        self.keep(line);
         if note.has(Note::NEVER_INDEXED) {
             self.head.mark_sensitive();
         }
@@ -244,16 +240,19 @@ impl<'a> HeadReader<'a> {
         Ok(())
     }
 
-    #[inline]
-    fn pseudo(&mut self, pseudo: Pseudo, span: Span) -> Result<(), &'static str> {
+    /// A pseudo-field with a value that is right for it.
+    #[inline(never)]
+    fn pseudo(&mut self, pseudo: Pseudo, value: usize, end: usize) {
         let bit = bit(pseudo);
         if self.open & bit == 0 {
-            return Err("a pseudo-field that comes twice, too late, or does not belong here");
+            let what = "a pseudo-field that comes twice, too late, or does not belong here";
+            return self.refuse(what);
         }
         self.open &= !bit;
         self.seen |= bit;
+        let span = self.head.span(value, end);
         match pseudo {
-            Pseudo::Method => self.method(span)?,
+            Pseudo::Method => self.method(span),
             Pseudo::Scheme => self.head.set_scheme(span),
             Pseudo::Path => self.head.set_path(span),
             Pseudo::Authority => {
@@ -261,33 +260,31 @@ impl<'a> HeadReader<'a> {
                 self.head.set_authority(span);
             }
             Pseudo::Protocol => self.head.set_protocol(span),
-            Pseudo::Status => self.status(span)?,
+            Pseudo::Status => self.status(span),
         }
-        Ok(())
     }
 
     #[inline]
-    fn method(&mut self, value: Span) -> Result<(), &'static str> {
+    fn method(&mut self, value: Span) {
         let value = self.head.bytes(value);
         if value == b"GET" {
-            return Ok(()); // What an empty head begins with.
+            return; // What an empty head begins with.
         }
-        let method = Method::from_bytes(value).map_err(|_| wrong(Pseudo::Method))?;
+        let Ok(method) = Method::from_bytes(value) else { return self.refuse(wrong(Pseudo::Method)) };
         if method == Method::CONNECT {
             self.summary.kind = ExchangeKind::Connect;
         }
         self.head.set_method(method);
-        Ok(())
     }
 
-    fn status(&mut self, value: Span) -> Result<(), &'static str> {
-        let value = self.head.bytes(value);
-        let status = StatusCode::from_bytes(value).map_err(|_| wrong(Pseudo::Status))?;
-        if !(100..600).contains(&status.as_u16()) || status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err("a :status that only HTTP/1.1 has, or that none has");
+    fn status(&mut self, value: Span) {
+        match StatusCode::from_bytes(self.head.bytes(value)) {
+            Ok(StatusCode::SWITCHING_PROTOCOLS) => {
+                self.refuse("a :status that only HTTP/1.1 has");
+            }
+            Ok(status) if status.as_u16() < 600 => self.head.set_status(status),
+            _ => self.refuse(wrong(Pseudo::Status)),
         }
-        self.head.set_status(status);
-        Ok(())
     }
 
     /// The block is complete.
@@ -388,22 +385,27 @@ impl FieldSection for HeadReader<'_> {
     }
 
     #[inline]
-    fn counts(&mut self, bytes: usize) -> bool {
-        // RFC 9113 §6.5.2: a field counts with 32 octets on top.
-        self.list_bytes += bytes + 32;
-        if self.list_bytes > self.list_bytes_max {
-            return self.declines();
+    fn counts(&mut self, bytes: usize, fields: usize) -> bool {
+        let list_bytes = self.list_bytes + bytes;
+        let count = self.head.field_count() + fields;
+        if list_bytes > self.list_bytes_max || count > self.limits.fields_count as usize {
+            return self.declines(bytes, fields);
         }
+        self.list_bytes = list_bytes;
         true
     }
 
     #[inline]
     fn take(&mut self, line: Line) {
-        let Line { kind, note, start, value } = line;
-        if note == Note::PLAIN {
-            return self.keep(kind, start, value);
+        if line.note == Note::PLAIN {
+            return self.keep(line);
         }
-        self.special(kind, note, start, value);
+        if let NameKind::Pseudo(pseudo) = line.kind
+            && line.note == Note::SPECIAL.and(Note::CHECKED)
+        {
+            return self.pseudo(pseudo, line.value, line.end);
+        }
+        self.special(line);
     }
 }
 

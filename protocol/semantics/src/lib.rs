@@ -49,7 +49,7 @@ pub use exchange::{
     Output, Role,
 };
 pub use field_name::FieldName;
-pub use field_section::{FieldSection, Line, Note};
+pub use field_section::{FIELD_OVERHEAD, FieldSection, Line, Note};
 pub use head::{Field, Head, HeadKind, Span};
 pub use head_reader::{
     ExchangeKind, ExpectedHead, HeadLimits, HeadReader, HeadSize, HeadSummary, LENGTH_UNKNOWN,
@@ -67,5 +67,5 @@ pub use syntax::{
     TOKEN_LOWER, is_field_value, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
 };
 pub use target_path::{decode_path, has_dot_segment};
-pub use text::Text;
+pub use text::{SHORT_BYTES, Text};
 pub use url::{Scheme, Url, UrlError, check_path, split_authority};

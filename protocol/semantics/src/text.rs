@@ -5,6 +5,9 @@ use std::fmt;
 /// The first allocation, in bytes: enough for the head of a browser's request.
 const FIRST_BYTES: usize = 1024;
 
+/// The length of a block of which [the front](Text::push_front) is appended, in bytes.
+pub const SHORT_BYTES: usize = 16;
+
 /// Bytes that are appended, and emptied all at once.
 ///
 /// The block stays initialized beyond what is used, so that a decoder writes into it without clearing it first.
@@ -43,6 +46,15 @@ impl Text {
         let Some(room) = room else { return self.push_growing(bytes) };
         room.copy_from_slice(bytes);
         self.used += bytes.len();
+    }
+
+    /// Appends the first `len` bytes of a block, which is faster than to copy a slice of any length.
+    #[inline]
+    pub fn push_front(&mut self, block: &[u8; SHORT_BYTES], len: usize) {
+        let room = self.block.get_mut(self.used..).and_then(<[u8]>::first_chunk_mut);
+        let Some(room) = room else { return self.push_growing(&block[..len]) };
+        *room = *block;
+        self.used += len;
     }
 
     /// Appends what `write` puts at the front of at least `room` bytes: it returns how many those are.

@@ -3,9 +3,12 @@
 use bolide_semantics::{Text, is_field_value};
 
 use crate::limits::{SIZE_UPDATES_COUNT, TABLE_BYTES, TABLE_CEILING_BYTES};
-use crate::static_table::{self, ENTRIES};
+use crate::static_table::{ENTRIES, LENGTH};
 use crate::table::{Table, size_of_line};
 use crate::{Error, FieldSection, Line, NameKind, Note, integer, string};
+
+/// The index of the newest entry (RFC 7541 §2.3.3).
+const FIRST: usize = LENGTH + 1;
 
 /// Decodes the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
@@ -50,7 +53,10 @@ impl Decoder {
         while let Some(&first) = block.get(at) {
             if first & 0x80 != 0 {
                 let index = integer::decode(block, &mut at, 7)?;
-                self.indexed(index, section)?;
+                match index.checked_sub(FIRST) {
+                    None => from_static(index, section)?,
+                    Some(age) => at += self.from_table(age, &block[at - 1..], section)?,
+                }
             } else {
                 at = self.literal(block, at, first, section)?;
             }
@@ -111,21 +117,21 @@ impl Decoder {
         if self.required.is_some() { Err(Error::MissingSizeUpdate) } else { Ok(at) }
     }
 
-    /// RFC 7541 §6.1: a field that is in a table.
+    /// RFC 7541 §6.1: a field that is in the table, and those after it whose entries follow its entry: a peer that
+    /// repeats its fields names them in the order in which it inserted them. `octets` begin with the last one of the
+    /// first index. Returns how many octets beyond that were taken.
     #[inline]
-    fn indexed<S: FieldSection>(&self, index: usize, section: &mut S) -> Result<(), Error> {
-        let Some(age) = index.checked_sub(static_table::LENGTH + 1) else {
-            return from_static(index, section);
-        };
-        let entry = *self.table.by_age(age).ok_or(Error::InvalidIndex)?;
-        if section.counts(entry.text_bytes()) {
-            let text = section.text();
-            let start = text.len();
-            text.push(self.table.stored(&entry).ok_or(Error::InvalidIndex)?);
-            let value = start + entry.stored_name_len();
-            section.take(Line { kind: entry.kind, note: entry.tag, start, value });
-        }
-        Ok(())
+    fn from_table<S: FieldSection>(
+        &self,
+        age: usize,
+        octets: &[u8],
+        section: &mut S,
+    ) -> Result<usize, Error> {
+        const NEWEST: u8 = 0x80 + FIRST as u8;
+        let follows = |pair: &&[u8]| pair[1] >= NEWEST && u16::from(pair[0]) == u16::from(pair[1]) + 1;
+        let count = 1 + octets.windows(2).take_while(follows).count();
+        let taken = self.table.copy(age, count, section).ok_or(Error::InvalidIndex)?;
+        Ok(taken - 1)
     }
 
     /// RFC 7541 §6.2: a literal, with or without indexing, at `at`. Returns where it ends.
@@ -152,14 +158,15 @@ impl Decoder {
             note = note.and(Note::VALUE_INVALID.when(!is_field_value(value)));
         }
         let name = kind.text().map_or(name, str::as_bytes);
-        let bytes = name.len() + value.len();
+        let size = size_of_line(name.len(), value.len());
         if inserts {
             insert(&mut self.table, kind, name, value, note);
         } else {
             note = note.and(Note::NEVER_INDEXED.when(first & 0x10 != 0));
         }
-        if section.counts(bytes) {
-            section.take(Line { kind, note, start, value: middle });
+        if section.counts(size, 1) {
+            let end = section.text().len();
+            section.take(Line { kind, note, start, value: middle, end });
         } else {
             section.text().truncate(start);
         }
@@ -180,10 +187,10 @@ impl Decoder {
         if index == 0 {
             return new_name(block, at, text);
         }
-        if let Some((kind, _)) = ENTRIES.get(index - 1) {
-            return Ok((*kind, Note::PLAIN));
+        if let Some(entry) = ENTRIES.get(index - 1) {
+            return Ok((entry.kind, Note::PLAIN));
         }
-        let entry = self.table.by_age(index - static_table::LENGTH - 1);
+        let entry = self.table.by_age(index - FIRST);
         let entry = entry.ok_or(Error::InvalidIndex)?;
         text.push(self.table.stored_name(entry).ok_or(Error::InvalidIndex)?);
         Ok((entry.kind, entry.tag.only(Note::NAME_INVALID)))
@@ -193,16 +200,19 @@ impl Decoder {
 /// RFC 7541 Appendix A: a field that every connection has.
 #[inline]
 fn from_static<S: FieldSection>(index: usize, section: &mut S) -> Result<(), Error> {
-    let (kind, value) = ENTRIES.get(index.wrapping_sub(1)).ok_or(Error::InvalidIndex)?;
-    let value = value.as_bytes();
-    if section.counts(kind.text().map_or(0, str::len) + value.len()) {
+    let entry = ENTRIES.get(index.wrapping_sub(1)).ok_or(Error::InvalidIndex)?;
+    let (kind, length) = (entry.kind, usize::from(entry.value_len));
+    if section.counts(size_of_line(usize::from(entry.name_len), length), 1) {
         let text = section.text();
         let start = text.len();
-        text.push(value);
-        let is_whole_pseudo = matches!(kind, NameKind::Pseudo(_)) && !value.is_empty();
-        let note =
-            if is_whole_pseudo { Note::SPECIAL.and(Note::CHECKED) } else { S::note(*kind, value) };
-        section.take(Line { kind: *kind, note, start, value: start });
+        text.push_front(&entry.block, length);
+        let is_whole_pseudo = matches!(kind, NameKind::Pseudo(_)) && length > 0;
+        let note = if is_whole_pseudo {
+            Note::SPECIAL.and(Note::CHECKED)
+        } else {
+            S::note(kind, entry.value())
+        };
+        section.take(Line { kind, note, start, value: start, end: start + length });
     }
     Ok(())
 }

@@ -262,6 +262,30 @@ fn no_memory_before_the_first_entry_and_a_bound_after() {
 }
 
 proptest! {
+    // Entries that follow each other are copied together: the same as one by one, on both sides of the index that takes two octets.
+    #[test]
+    fn indices_that_follow_each_other_mean_what_each_means_alone(
+        entries in 1_usize..100,
+        runs in prop::collection::vec((1_usize..130, 1_usize..130), 1..8),
+    ) {
+        let mut decoder = Decoder::new(16_384);
+        for entry in 0..entries {
+            let (name, value) = (["x-a", "accept", "cookie"][entry % 3], vec![b'v'; entry % 40]);
+            decode(&mut decoder, &insertion(name.as_bytes(), &value)).unwrap();
+        }
+        let mut block = Vec::new();
+        let mut one_by_one = Ok(Vec::new());
+        for (oldest, count) in runs {
+            for index in (oldest.saturating_sub(count)..oldest).rev().map(|age| FIRST + age) {
+                let at = block.len();
+                integer::encode(index, 7, 0x80, &mut block);
+                let alone = decode(&mut decoder, &block[at..]);
+                one_by_one = one_by_one.and_then(|lines: Vec<_>| Ok([lines, alone?].concat()));
+            }
+        }
+        prop_assert_eq!(decode(&mut decoder, &block), one_by_one);
+    }
+
     // A counter that starts again must not make one table's entry pass for another's.
     #[test]
     fn tables_whose_counters_pass_their_end_hold_what_fresh_ones_do(

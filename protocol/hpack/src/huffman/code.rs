@@ -90,7 +90,7 @@ impl Window {
     /// The number of symbols.
     #[inline]
     pub(super) const fn count(self) -> usize {
-        (self.0 >> 8 & 0xff) as usize
+        (self.0 >> 8 & 3) as usize
     }
 
     /// The bits of all symbols.

@@ -3,8 +3,16 @@
 use super::code::{BY_LENGTH, EOS, LONGEST, SORTED, WINDOW_BITS, WINDOWS, Window};
 use crate::Error;
 
-/// Room beyond the longest output, so that a step may always write two octets.
-const SLACK_BYTES: usize = 2;
+/// Room beyond the longest output, so that a step may always write a block.
+const SLACK_BYTES: usize = STEP_BYTES;
+
+/// How many windows a step looks at: none of them needs bits that a refill has not brought.
+const STEP_WINDOWS: usize = (FILLED_BITS / WINDOW_BITS) as usize;
+/// Room for what they hold, with a bound that the compiler sees.
+const STEP_BYTES: usize = 16;
+
+/// The fewest bits that are pending after a refill while the input has more.
+const FILLED_BITS: u32 = 56;
 
 /// The room that decoding takes, in bytes: no code is shorter than five bits.
 #[inline]
@@ -34,19 +42,33 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     let out = &mut out[..room_for(input.len())];
     let mut pending = Pending { acc: 0, bits: 0 };
     let (mut at, mut end) = (0, 0);
-    while let Some(chunk) = input.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        at += pending.refill(*chunk);
-        end = pending.whole(out, end)?;
+    loop {
+        let (next, octets) = octets_at(input, at);
+        at += pending.refill(next, octets);
+        if pending.bits < FILLED_BITS {
+            return pending.last(out, end);
+        }
+        // There is room for all that the input can hold: it is never found to be missing.
+        let room = out.get_mut(end..).and_then(<[u8]>::first_chunk_mut);
+        end += pending.step(room.ok_or(Error::InvalidHuffman)?)?;
     }
-    let mut rest = &input[at..];
-    if let Some((four, others)) = rest.split_first_chunk::<4>() {
-        pending.append(four);
-        end = pending.whole(out, end)?;
-        rest = others;
+}
+
+/// The octets of the input from `at` on, as many as there are of eight, and how many those are. The others are zero.
+#[inline]
+fn octets_at(input: &[u8], at: usize) -> (u64, usize) {
+    let rest = input.len() - at;
+    if let Some(next) = input[at..].first_chunk() {
+        (u64::from_be_bytes(*next), 8)
+    } else if rest == 0 {
+        (0, 0)
+    } else if let Some(last) = input.last_chunk() {
+        (u64::from_be_bytes(*last) << (8 * (8 - rest)), rest)
+    } else {
+        let mut all = [0; 8];
+        all[..rest].copy_from_slice(&input[at..]);
+        (u64::from_be_bytes(all), rest)
     }
-    pending.append(rest);
-    end = pending.whole(out, end)?;
-    pending.last(out, end)
 }
 
 /// The next bits of the input.
@@ -58,41 +80,34 @@ struct Pending {
 }
 
 impl Pending {
-    /// Takes as many of the next octets as there is room for, and returns how many those are.
+    /// Takes as many of the next octets as there are and as there is room for, and returns how many those are.
     #[inline]
-    fn refill(&mut self, next: [u8; 8]) -> usize {
-        self.acc |= u64::from_be_bytes(next) >> self.bits;
-        let octets = (63 - self.bits) / 8;
-        self.bits += octets * 8;
-        octets as usize
+    fn refill(&mut self, next: u64, octets: usize) -> usize {
+        self.acc |= next >> self.bits;
+        let octets = octets.min((63 - self.bits) as usize / 8);
+        self.bits += octets as u32 * 8;
+        octets
     }
 
-    /// Takes at most four octets, for which there is room once no code is [whole](Self::whole).
+    /// Decodes what a few windows hold, after a refill.
     #[inline]
-    fn append(&mut self, octets: &[u8]) {
-        let mut last = [0; 8];
-        last[..octets.len()].copy_from_slice(octets);
-        self.acc |= u64::from_be_bytes(last) >> self.bits;
-        self.bits += 8 * octets.len() as u32;
-    }
-
-    /// Decodes while any code would be whole.
-    #[inline]
-    fn whole(&mut self, out: &mut [u8], mut end: usize) -> Result<usize, Error> {
-        let last = out.len().checked_sub(SLACK_BYTES).ok_or(Error::InvalidHuffman)?;
-        // There is room for all that the input can hold: it is never found to be missing.
-        while self.bits >= LONGEST as u32 && end <= last {
+    fn step(&mut self, room: &mut [u8; STEP_BYTES]) -> Result<usize, Error> {
+        let mut end = 0;
+        for _ in 0..STEP_WINDOWS {
             let window = window(self.acc);
             if window.is_long() {
-                let (symbol, length) = long(self.acc)?;
-                out[end] = symbol;
-                end += 1;
-                self.skip(length);
-            } else {
-                out[end..end + SLACK_BYTES].copy_from_slice(&window.symbols());
-                end += window.count();
-                self.skip(window.bits());
+                // A code that is not whole yet is after the next refill.
+                if self.bits >= LONGEST as u32 {
+                    let (symbol, length) = long(self.acc)?;
+                    room[end] = symbol;
+                    end += 1;
+                    self.skip(length);
+                }
+                break;
             }
+            room[end..end + 2].copy_from_slice(&window.symbols());
+            end += window.count();
+            self.skip(window.bits());
         }
         Ok(end)
     }
@@ -105,7 +120,7 @@ impl Pending {
             let (symbol, length) = match window.is_long() {
                 true => long(self.acc)?,
                 false if window.bits() <= self.bits => {
-                    out[end..end + SLACK_BYTES].copy_from_slice(&window.symbols());
+                    out[end..end + 2].copy_from_slice(&window.symbols());
                     end += window.count();
                     self.skip(window.bits());
                     continue;

@@ -137,8 +137,10 @@ impl Decoder {
         let entry = self.table.by_age(index);
         let entry = *entry.ok_or_else(|| wrong("an entry that the table does not have"))?;
         self.scratch_name_len = entry.stored_name_len();
-        let stored = if whole { self.table.stored(&entry) } else { self.table.stored_name(&entry) };
-        self.scratch.push(stored.unwrap_or_default());
+        self.scratch.push(self.table.stored_name(&entry).unwrap_or_default());
+        if whole {
+            self.scratch.push(self.table.value(&entry));
+        }
         let note = if whole { entry.tag } else { entry.tag.only(Note::NAME_INVALID) };
         Ok((entry.kind, note))
     }

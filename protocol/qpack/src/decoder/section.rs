@@ -1,5 +1,6 @@
 //! RFC 9204 §4.5: an encoded field section.
 
+use bolide_hpack::table::size_of_line;
 use bolide_hpack::{Error as Fault, integer, string};
 use bolide_semantics::{FieldSection, Line, NameKind, Note};
 
@@ -142,15 +143,8 @@ impl Decoder {
 
     /// RFC 9204 §4.5.2, §4.5.3: a field that is in the dynamic table.
     fn indexed<S: FieldSection>(&self, absolute: u64, section: &mut S) -> Result<(), Wrong> {
-        let entry = *self.entry(absolute).ok_or(Wrong::Reference)?;
-        if section.counts(entry.text_bytes()) {
-            let text = section.text();
-            let start = text.len();
-            text.push(self.table.stored(&entry).ok_or(Wrong::Reference)?);
-            let value = start + entry.stored_name_len();
-            section.take(Line { kind: entry.kind, note: entry.tag, start, value });
-        }
-        Ok(())
+        let age = self.age(absolute).ok_or(Wrong::Reference)?;
+        self.table.copy(age, 1, section).map(drop).ok_or(Wrong::Reference)
     }
 
     /// RFC 9204 §4.5.4 to §4.5.6: a literal at `at`. Returns where it ends.
@@ -183,9 +177,10 @@ impl Decoder {
         string::read(bytes, &mut at, 7, text)?;
         let (name, value) = text.bytes()[start..].split_at(middle - start);
         let note = note_of::<S>(kind, of_name, value).and(Note::NEVER_INDEXED.when(never));
-        let length = kind.text().map_or(name.len(), str::len) + value.len();
-        if section.counts(length) {
-            section.take(Line { kind, note, start, value: middle });
+        let size = size_of_line(kind.text().map_or(name.len(), str::len), value.len());
+        if section.counts(size, 1) {
+            let end = section.text().len();
+            section.take(Line { kind, note, start, value: middle, end });
         } else {
             section.text().truncate(start);
         }
@@ -244,7 +239,7 @@ fn within(prefix: Prefix, absolute: Option<u64>) -> Result<u64, Wrong> {
 #[inline]
 fn from_static<S: FieldSection>(index: usize, section: &mut S) -> Result<(), Wrong> {
     let (kind, name, value) = ENTRIES.get(index).ok_or(Wrong::Reference)?;
-    if section.counts(name.len() + value.len()) {
+    if section.counts(size_of_line(name.len(), value.len()), 1) {
         let text = section.text();
         let start = text.len();
         if *kind == NameKind::Other {
@@ -252,8 +247,8 @@ fn from_static<S: FieldSection>(index: usize, section: &mut S) -> Result<(), Wro
         }
         let middle = text.len();
         text.push(value.as_bytes());
-        let note = S::note(*kind, value.as_bytes());
-        section.take(Line { kind: *kind, note, start, value: middle });
+        let (note, end) = (S::note(*kind, value.as_bytes()), text.len());
+        section.take(Line { kind: *kind, note, start, value: middle, end });
     }
     Ok(())
 }
