@@ -140,6 +140,21 @@ impl SendQueue {
         }
     }
 
+    /// Appends the first `length` bytes of a chunk, as [`push`](Self::push) does, and removes them from it.
+    ///
+    /// # Panics
+    ///
+    /// When the chunk is shorter.
+    #[inline]
+    pub fn push_front(&mut self, chunk: &mut Chunk, length: usize) {
+        if length < COPIED_BYTES {
+            self.copied.extend_from_slice(&chunk.bytes[..length]);
+            bytes::Buf::advance(&mut chunk.bytes, length);
+        } else {
+            self.push(Chunk { bytes: chunk.bytes.split_to(length), memory: chunk.memory });
+        }
+    }
+
     /// Appends bytes that are not in memory. Only for a queue whose sink's owner knows what they are.
     pub fn push_outside(&mut self, outside: Outside) {
         if outside.bytes > 0 {

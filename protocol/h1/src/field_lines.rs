@@ -7,7 +7,7 @@ use bolide_semantics::{FieldName, Head, TOKEN_LOWER};
 use crate::error::{
     BAD_NAME, BARE_CR, BARE_LF, CONTROL, FOLDED, Failure, SPACE_BEFORE_COLON, Stop, TOO_MANY_FIELDS,
 };
-use crate::scan::{fault, value_end};
+use crate::scan::{chunk_at, fault, value_end};
 
 /// Reads the lines of `bytes` from `at` up to the empty one, and returns the place behind it.
 ///
@@ -22,20 +22,19 @@ pub(crate) fn read(
 ) -> Result<usize, Stop> {
     let mut count = 0;
     while bytes.get(at) != Some(&b'\r') {
-        let line = bytes.get(at..).unwrap_or_default();
         let text_start = head.text_mut().len();
         let padded;
-        let beginning = match line.first_chunk() {
+        let beginning = match chunk_at(bytes, at) {
             Some(beginning) => beginning,
             // The last line, say.
             None => {
-                padded = pad(line);
+                padded = pad(bytes, at);
                 &padded
             }
         };
         let (known, length) = match FieldName::at_start_of(beginning) {
             Some((name, length)) => (Some(name), length),
-            None => push_name(line, head),
+            None => push_name(bytes, at, head),
         };
         let colon = at + length;
         if length == 0 || bytes.get(colon) != Some(&b':') {
@@ -46,7 +45,7 @@ pub(crate) fn read(
             start += 1;
         }
         let end = value_end(bytes, start);
-        if bytes.get(end..).and_then(<[u8]>::first_chunk::<2>) != Some(b"\r\n") {
+        if chunk_at(bytes, end) != Some(b"\r\n") {
             return Err(line_end(bytes, end));
         }
         count += 1;
@@ -54,8 +53,8 @@ pub(crate) fn read(
             return Err(Stop::Fault(&TOO_MANY_FIELDS));
         }
         let mut value = &bytes[start..end];
-        while let [before @ .., b' ' | b'\t'] = value {
-            value = before;
+        if let [.., ..=b' '] = value {
+            value = without_blanks(value);
         }
         let keeps = match known {
             Some(name) => note(name, value)?,
@@ -77,9 +76,19 @@ pub(crate) fn read(
     }
 }
 
+/// The value without the blanks at its end: nothing else in it is below them.
+#[cold]
+fn without_blanks(mut value: &[u8]) -> &[u8] {
+    while let [before @ .., b' ' | b'\t'] = value {
+        value = before;
+    }
+    value
+}
+
 /// What is left of the input, and zeros, which are no part of a name.
 #[inline(never)]
-fn pad<const LENGTH: usize>(line: &[u8]) -> [u8; LENGTH] {
+fn pad<const LENGTH: usize>(bytes: &[u8], at: usize) -> [u8; LENGTH] {
+    let line = bytes.get(at..).unwrap_or_default();
     let mut padded = [0; LENGTH];
     let length = line.len().min(LENGTH);
     padded[..length].copy_from_slice(&line[..length]);
@@ -88,7 +97,8 @@ fn pad<const LENGTH: usize>(line: &[u8]) -> [u8; LENGTH] {
 
 /// Appends the name that a line begins with to the head's text, in lower case, unless it is an interned one.
 #[inline(never)]
-fn push_name(line: &[u8], head: &mut Head) -> (Option<FieldName>, usize) {
+fn push_name(bytes: &[u8], at: usize, head: &mut Head) -> (Option<FieldName>, usize) {
+    let line = bytes.get(at..).unwrap_or_default();
     let is_token = |octet: &&u8| TOKEN_LOWER[usize::from(**octet)] != 0;
     let length = line.iter().take_while(is_token).count();
     let text = head.text_mut();

@@ -20,10 +20,16 @@ const fn equal(word: u64, octet: u64) -> u64 {
     below(word ^ (ONES * octet), 1)
 }
 
+/// The octets from `at` on, if there are so many. One comparison says whether there are.
+#[inline]
+pub(crate) fn chunk_at<const LENGTH: usize>(bytes: &[u8], at: usize) -> Option<&[u8; LENGTH]> {
+    bytes.get(at..at + LENGTH).and_then(|octets| octets.first_chunk())
+}
+
 macro_rules! first {
     ($bytes:ident, $from:ident, $marks:expr, $octet:expr) => {{
         let mut at = $from;
-        while let Some(octets) = $bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        while let Some(octets) = chunk_at::<8>($bytes, at) {
             let marks = $marks(u64::from_le_bytes(*octets));
             if marks != 0 {
                 return at + marks.trailing_zeros() as usize / 8;
@@ -45,7 +51,7 @@ fn control(bytes: &[u8], mut from: usize) -> usize {
     let is_control = |octet: &u8| *octet < 0x20 || *octet == 0x7f;
     let marks = |word: u64| below(word, 0x20) | equal(word, 0x7f);
     // All sixteen are looked at without a branch, which is a few instructions.
-    while let Some(octets) = bytes.get(from..).and_then(<[u8]>::first_chunk::<16>) {
+    while let Some(octets) = chunk_at::<16>(bytes, from) {
         if octets.iter().fold(false, |some, octet| some | is_control(octet)) {
             let both = u128::from_le_bytes(*octets);
             let (first, second) = (marks(both as u64), marks((both >> 64) as u64));

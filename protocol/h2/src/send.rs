@@ -154,7 +154,7 @@ impl Connection {
         }
         self.follow_priority(slot, head);
         match whole {
-            Some(chunk) => self.give(cx, slot, chunk, End::Yes),
+            Some(mut chunk) => self.give(cx, slot, &mut chunk, End::Yes),
             None => Ok(true),
         }
     }

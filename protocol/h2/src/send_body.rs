@@ -1,5 +1,7 @@
 //! RFC 9113 §5.2, §6.1: bodies that are to be sent, as windows, the output and other streams allow.
 
+use std::mem;
+
 use bolide_buffers::Chunk;
 use bolide_semantics::{Context, End, ExchangeId, Misuse};
 
@@ -11,8 +13,8 @@ use crate::scheduler::Scheduler;
 use crate::stats::Blocker;
 use crate::stream::{After, LENGTH_UNKNOWN, Part, Place, Stream, Waiting};
 
-/// Frames one DATA frame of what is left of a chunk. Both windows and the output have room; a frame
-/// may go beyond the output's limit, so that frames do not become tiny.
+/// Frames one DATA frame of what is left of a chunk, and removes it from that. Whether the windows and the output had any
+/// room for it; a frame may go beyond the output's limit, so that frames do not become tiny.
 #[inline]
 fn frame_data(
     cx: &mut Context<'_>,
@@ -21,16 +23,20 @@ fn frame_data(
     chunk: &mut Chunk,
     ends: bool,
     frame_bytes_max: u32,
-) {
-    let room = cx.output_room().max(Frames::DEFAULT.frame_bytes as usize);
-    let windows = stream.sending.window.min(scheduler.window) as usize;
-    let length = chunk.bytes.len().min(windows).min(frame_bytes_max as usize).min(room);
+) -> bool {
+    let windows = stream.sending.window.min(scheduler.window);
+    let room = cx.output_room();
+    if windows <= 0 || room == 0 {
+        return false;
+    }
+    let room = room.max(Frames::DEFAULT.frame_bytes as usize);
+    let most = room.min(windows as usize).min(frame_bytes_max as usize);
+    let length = chunk.bytes.len().min(most);
     let last = length == chunk.bytes.len();
     data::write_header(cx.output.tail(), stream.id, length as u32, last && ends);
-    let Chunk { bytes, memory } = chunk;
-    let bytes = if last { std::mem::take(bytes) } else { bytes.split_to(length) };
-    cx.output.push(Chunk { bytes, memory: *memory });
+    cx.output.push_front(chunk, length);
     scheduler.sent(stream, length as u32);
+    true
 }
 
 impl Connection {
@@ -67,7 +73,7 @@ impl Connection {
         end: End,
     ) -> Result<bool, Misuse> {
         let slot = self.ordered(cx, id)?;
-        self.give(cx, slot, chunk.into(), end)
+        self.give(cx, slot, &mut chunk.into(), end)
     }
 
     /// The same for an open stream.
@@ -76,7 +82,7 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         slot: u32,
-        mut chunk: Chunk,
+        chunk: &mut Chunk,
         end: End,
     ) -> Result<bool, Misuse> {
         let frame_bytes_max = self.frame_bytes_max();
@@ -104,27 +110,22 @@ impl Connection {
         let given_bytes = chunk.held_bytes();
         let is_first = stream.sending.place == Place::Nowhere;
         if is_first && self.scheduler.is_empty() {
-            while !chunk.bytes.is_empty()
-                && stream.sending.window > 0
-                && self.scheduler.window > 0
-                && cx.output_room() > 0
-            {
-                frame_data(cx, &mut self.scheduler, stream, &mut chunk, ends, frame_bytes_max);
-            }
-            if chunk.bytes.is_empty() {
-                if ends {
-                    self.finish_sending(cx, slot);
-                    return Ok(true);
+            while frame_data(cx, &mut self.scheduler, stream, chunk, ends, frame_bytes_max) {
+                if chunk.bytes.is_empty() {
+                    if ends {
+                        self.finish_sending(cx, slot);
+                        return Ok(true);
+                    }
+                    return Ok(self.may_give_more(cx, slot));
                 }
-                return Ok(self.may_give_more(cx, slot));
             }
-            let mut waiting = Waiting::new(chunk, given_bytes, after);
+            let mut waiting = Waiting::new(mem::take(chunk), given_bytes, after);
             waiting.detach();
             self.streams.keep(slot, waiting);
             self.wait_to_send(slot);
             return Ok(false);
         }
-        self.streams.keep(slot, Waiting::new(chunk, given_bytes, after));
+        self.streams.keep(slot, Waiting::new(mem::take(chunk), given_bytes, after));
         if is_first {
             self.wait_to_send(slot);
         }

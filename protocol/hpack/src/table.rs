@@ -27,7 +27,7 @@ pub struct Entry<T> {
 impl<T> Entry<T> {
     /// RFC 7541 §4.1
     fn size(&self) -> u32 {
-        let name_len = self.kind.text().map_or(usize::from(self.name_len), str::len);
+        let name_len = self.kind.text().map_or_else(|| usize::from(self.name_len), str::len);
         size_of_line(name_len, usize::from(self.value_len)) as u32
     }
 
@@ -299,7 +299,8 @@ impl Table<Note> {
     ) -> Option<usize> {
         let first = self.slot_of(age)?;
         let mask = self.ring.len() - 1;
-        let (oldest, mut newest) = (self.ring.get(first)?, self.ring.get((first + count - 1) & mask)?);
+        let (oldest, mut newest) =
+            (self.ring.get(first)?, self.ring.get((first + count - 1) & mask)?);
         let sizes = newest.before.wrapping_add(newest.size()).wrapping_sub(oldest.before);
         if !section.counts(sizes as usize, count) {
             if count == 1 || !section.counts(oldest.size() as usize, 1) {

@@ -274,7 +274,8 @@ fn limits_hold_among_fields_that_are_copied_together() {
     assert_eq!(read(LIMITS).2, 10);
     let (.., bytes) = read(LIMITS);
     assert!(bytes < 20, "the fields are in the table: {bytes} bytes");
-    let pseudo_fields = GET.iter().map(|(name, value)| name.len() + value.len() + 32).sum::<usize>();
+    let pseudo_fields =
+        GET.iter().map(|(name, value)| name.len() + value.len() + 32).sum::<usize>();
     // Each field takes 3 + 65 + 32 bytes.
     for kept in 0..10_u32 {
         let list_bytes = pseudo_fields as u32 + 100 * kept;

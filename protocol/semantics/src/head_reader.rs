@@ -270,7 +270,9 @@ impl<'a> HeadReader<'a> {
         if value == b"GET" {
             return; // What an empty head begins with.
         }
-        let Ok(method) = Method::from_bytes(value) else { return self.refuse(wrong(Pseudo::Method)) };
+        let Ok(method) = Method::from_bytes(value) else {
+            return self.refuse(wrong(Pseudo::Method));
+        };
         if method == Method::CONNECT {
             self.summary.kind = ExchangeKind::Connect;
         }

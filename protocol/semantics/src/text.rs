@@ -42,18 +42,21 @@ impl Text {
     /// Appends a copy of `bytes`.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        let room = self.block.get_mut(self.used..).and_then(|room| room.get_mut(..bytes.len()));
-        let Some(room) = room else { return self.push_growing(bytes) };
+        let end = self.used + bytes.len();
+        let Some(room) = self.block.get_mut(self.used..end) else {
+            return self.push_growing(bytes);
+        };
         room.copy_from_slice(bytes);
-        self.used += bytes.len();
+        self.used = end;
     }
 
     /// Appends the first `len` bytes of a block, which is faster than to copy a slice of any length.
     #[inline]
     pub fn push_front(&mut self, block: &[u8; SHORT_BYTES], len: usize) {
-        let room = self.block.get_mut(self.used..).and_then(<[u8]>::first_chunk_mut);
-        let Some(room) = room else { return self.push_growing(&block[..len]) };
-        *room = *block;
+        let Some(room) = self.block.get_mut(self.used..self.used + SHORT_BYTES) else {
+            return self.push_growing(&block[..len]);
+        };
+        room.copy_from_slice(block);
         self.used += len;
     }
 

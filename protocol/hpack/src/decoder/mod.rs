@@ -55,7 +55,7 @@ impl Decoder {
                 let index = integer::decode(block, &mut at, 7)?;
                 match index.checked_sub(FIRST) {
                     None => from_static(index, section)?,
-                    Some(age) => at += self.from_table(age, &block[at - 1..], section)?,
+                    Some(age) => at += self.indexed(age, &block[at - 1..], section)?,
                 }
             } else {
                 at = self.literal(block, at, first, section)?;
@@ -121,14 +121,15 @@ impl Decoder {
     /// repeats its fields names them in the order in which it inserted them. `octets` begin with the last one of the
     /// first index. Returns how many octets beyond that were taken.
     #[inline]
-    fn from_table<S: FieldSection>(
+    fn indexed<S: FieldSection>(
         &self,
         age: usize,
         octets: &[u8],
         section: &mut S,
     ) -> Result<usize, Error> {
         const NEWEST: u8 = 0x80 + FIRST as u8;
-        let follows = |pair: &&[u8]| pair[1] >= NEWEST && u16::from(pair[0]) == u16::from(pair[1]) + 1;
+        let follows =
+            |pair: &&[u8]| pair[1] >= NEWEST && u16::from(pair[0]) == u16::from(pair[1]) + 1;
         let count = 1 + octets.windows(2).take_while(follows).count();
         let taken = self.table.copy(age, count, section).ok_or(Error::InvalidIndex)?;
         Ok(taken - 1)
