@@ -360,7 +360,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_pieces_through_any_sink_come_out_in_order(
-            pieces in proptest::collection::vec((0..3, 0_usize..12_000), 0..40),
+            pieces in proptest::collection::vec((0..4, 0_usize..12_000), 0..40),
             rooms in proptest::collection::vec(1_usize..18_000, 0..80),
         ) {
             let mut queue = SendQueue::new();
@@ -372,6 +372,12 @@ mod tests {
                 match kind {
                     0 => queue.push(Bytes::from(piece)),
                     1 => queue.push(Chunk::shared(piece.into())),
+                    2 => {
+                        let mut chunk = Chunk::from(Bytes::from(piece));
+                        queue.push_front(&mut chunk, length / 3);
+                        queue.push_front(&mut chunk, length - length / 3);
+                        prop_assert!(chunk.bytes.is_empty());
+                    }
                     _ => queue.tail().extend_from_slice(&piece),
                 }
                 if let Some(room) = rooms.get(index) {

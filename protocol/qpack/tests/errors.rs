@@ -50,6 +50,32 @@ fn sections_that_can_not_be_decoded() {
     assert_eq!(read(&mut with_entries(3), &[4, 0, 0x80, 0x82]), Ok(Decoded::Whole));
 }
 
+/// Entries that follow each other are copied together, as far as the section may refer to them.
+#[test]
+fn a_row_of_entries_ends_at_the_required_count() {
+    // The first octet is the required count plus one; the second is what the base is above the count.
+    for (bytes, expected) in [
+        (&[4, 0, 0x82, 0x81, 0x80][..], 3),
+        (&[3, 0, 0x81, 0x80], 2),
+        (&[3, 1, 0x82, 0x81], 2),
+        (&[4, 0, 0x82, 0x80, 0x81], 3),
+        (&[4, 0, 0x80, 0xc1, 0xc0, 0x81, 0x80], 5),
+    ] {
+        let mut count = 0;
+        let counts = |_: bolide_hpack::DecodedField<'_>| {
+            count += 1;
+            true
+        };
+        let mut acknowledgement = Vec::new();
+        let decoded =
+            with_entries(3).decode(0, bytes, &mut EachField::new(counts), &mut acknowledgement);
+        assert_eq!(decoded, Ok(Decoded::Whole), "{bytes:?}");
+        assert_eq!(count, expected, "{bytes:?}");
+    }
+    // The third entry is there, and not required.
+    assert!(read(&mut with_entries(3), &[3, 1, 0x82, 0x81, 0x80]).is_err());
+}
+
 #[test]
 fn a_reference_to_an_entry_that_has_left() {
     // 34 bytes each: 120 fit.

@@ -129,11 +129,17 @@ impl Decoder {
                 }
                 0b1000.. => {
                     let index = integer::decode(bytes, &mut at, 6)?;
-                    self.indexed(before(prefix, index)?, section)?;
+                    let absolute = before(prefix, index)?;
+                    // The fields that follow are copied with it where their entries do.
+                    let follows =
+                        |pair: &&[u8]| (0x80..0xbf).contains(&pair[1]) && pair[0] == pair[1] + 1;
+                    let more = bytes[at - 1..].windows(2).take_while(follows).count();
+                    let more = (more as u64).min(prefix.required - absolute - 1) as usize;
+                    at += self.indexed(absolute, 1 + more, section)? - 1;
                 }
                 0b0001 => {
                     let index = integer::decode(bytes, &mut at, 4)?;
-                    self.indexed(after(prefix, index)?, section)?;
+                    self.indexed(after(prefix, index)?, 1, section)?;
                 }
                 _ => at = self.literal(bytes, at, *first, prefix, section)?,
             }
@@ -141,10 +147,15 @@ impl Decoder {
         Ok(())
     }
 
-    /// RFC 9204 §4.5.2, §4.5.3: a field that is in the dynamic table.
-    fn indexed<S: FieldSection>(&self, absolute: u64, section: &mut S) -> Result<(), Wrong> {
+    /// RFC 9204 §4.5.2, §4.5.3: fields that are in the dynamic table, one after the other. Returns how many were taken.
+    fn indexed<S: FieldSection>(
+        &self,
+        absolute: u64,
+        count: usize,
+        section: &mut S,
+    ) -> Result<usize, Wrong> {
         let age = self.age(absolute).ok_or(Wrong::Reference)?;
-        self.table.copy(age, 1, section).map(drop).ok_or(Wrong::Reference)
+        self.table.copy(age, count, section).ok_or(Wrong::Reference)
     }
 
     /// RFC 9204 §4.5.4 to §4.5.6: a literal at `at`. Returns where it ends.
