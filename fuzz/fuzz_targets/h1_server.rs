@@ -133,7 +133,7 @@ fn handle(
     };
     if complete {
         let head = ResponseHead { length: Some(4), ..ResponseHead::new(status, &[]) };
-        let body = Content::Whole(Bytes::from_static(b"pong").into());
+        let body = Content::Whole(&mut Bytes::from_static(b"pong").into());
         let sent = connection.send_response(cx, id, &head, body);
         assert!(sent.is_ok(), "{sent:?}");
     }

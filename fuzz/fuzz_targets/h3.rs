@@ -34,7 +34,7 @@ fn answer(connection: &mut Connection, cx: &mut Context<'_, Network>, output: Ou
         ExchangeEvent::Head(_) | ExchangeEvent::Rejected(_) if role == Role::Server => {
             let content = match id.0 % 3 {
                 0 => Content::None,
-                1 => Content::Whole(Bytes::from_static(&[7; 100]).into()),
+                1 => Content::Whole(&mut Bytes::from_static(&[7; 100]).into()),
                 _ => Content::Follows,
             };
             let head = ResponseHead::new(StatusCode::OK, &[]);

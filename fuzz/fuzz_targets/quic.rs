@@ -135,7 +135,7 @@ impl Server {
                 Output::Connection(_) => {}
                 Output::Exchange(id, ExchangeEvent::Head(_)) => {
                     let head = ResponseHead::new(StatusCode::OK, &[]);
-                    let content = Content::Whole(Bytes::from_static(&[7; 3000]).into());
+                    let content = Content::Whole(&mut Bytes::from_static(&[7; 3000]).into());
                     let _ = self.http.send_response(cx, id, &head, content);
                 }
                 Output::Exchange(id, ExchangeEvent::Data(bytes, _)) => {

@@ -14,6 +14,8 @@ use bytes::{Bytes, BytesMut};
 #[derive(Debug)]
 pub struct ReceiveBuffer {
     block: BytesMut,
+    /// How many bytes at the front of the block are consumed. Not all of them, so that a drained block begins anew.
+    consumed: usize,
     block_bytes: usize,
 }
 
@@ -21,13 +23,13 @@ impl ReceiveBuffer {
     /// A buffer whose blocks hold `block_bytes` bytes.
     #[must_use]
     pub fn new(block_bytes: usize) -> Self {
-        Self { block: BytesMut::with_capacity(block_bytes), block_bytes }
+        Self { block: BytesMut::with_capacity(block_bytes), consumed: 0, block_bytes }
     }
 
     /// The same without a block until the first [`start`](Self::start).
     #[must_use]
     pub fn unallocated(block_bytes: usize) -> Self {
-        Self { block: BytesMut::new(), block_bytes }
+        Self { block: BytesMut::new(), consumed: 0, block_bytes }
     }
 
     /// Whether nobody holds slices of the block, which is empty then and as large as at first.
@@ -47,7 +49,7 @@ impl ReceiveBuffer {
     }
 
     fn start_anew(&mut self, rest: &[u8]) {
-        self.block.clear();
+        self.clear();
         let wanted = self.block_bytes.max(rest.len());
         // A block that is held is filled further, so that what holds it is a good part of it.
         let is_roomy = self.block.capacity() >= wanted / 2 + rest.len();
@@ -64,6 +66,7 @@ impl ReceiveBuffer {
     pub fn make_room(&mut self) {
         let spare = self.block.capacity() - self.block.len();
         if spare < self.block_bytes / 4 {
+            self.let_go();
             let unread = self.block.len();
             let wanted = self.block_bytes.saturating_sub(unread).max(self.block_bytes / 4);
             // A slice keeps its whole block alive, so a block must not grow.
@@ -78,12 +81,14 @@ impl ReceiveBuffer {
     /// Makes room for `bytes` after the unread ones at once, rather than by growing and copying as they come.
     #[inline]
     pub fn expect(&mut self, bytes: usize) {
+        self.let_go();
         self.block.reserve(bytes);
     }
 
     /// The block itself, for whoever fills its spare capacity.
     #[inline]
     pub fn block_mut(&mut self) -> &mut BytesMut {
+        self.let_go();
         &mut self.block
     }
 
@@ -97,7 +102,7 @@ impl ReceiveBuffer {
     #[inline]
     #[must_use]
     pub fn unread(&self) -> &[u8] {
-        &self.block
+        &self.block[self.consumed..]
     }
 
     /// Whether every byte has been consumed.
@@ -111,7 +116,7 @@ impl ReceiveBuffer {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.block.len()
+        self.block.len() - self.consumed
     }
 
     /// Drops the first `count` unread bytes.
@@ -121,11 +126,27 @@ impl ReceiveBuffer {
     /// When fewer than `count` bytes are unread.
     #[inline]
     pub fn consume(&mut self, count: usize) {
-        if count == self.block.len() {
-            // The block does not move up, so the next turn need not reclaim it.
-            self.block.clear();
+        let consumed = self.consumed + count;
+        if consumed < self.block.len() {
+            self.consumed = consumed;
         } else {
-            bytes::Buf::advance(&mut self.block, count);
+            assert!(consumed == self.block.len(), "only what has arrived is consumed");
+            // The block does not move up, so the next turn need not reclaim it.
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.block.clear();
+        self.consumed = 0;
+    }
+
+    /// Takes what is consumed out of the block.
+    #[inline]
+    fn let_go(&mut self) {
+        if self.consumed > 0 {
+            bytes::Buf::advance(&mut self.block, self.consumed);
+            self.consumed = 0;
         }
     }
 
@@ -137,14 +158,15 @@ impl ReceiveBuffer {
     #[inline]
     #[must_use]
     pub fn take(&mut self, count: usize) -> Bytes {
+        self.let_go();
         self.block.split_to(count).freeze()
     }
 
     /// Takes what no parser could use yet, as a copy of its own.
     #[must_use]
     pub fn take_rest(&mut self) -> Box<[u8]> {
-        let rest = Box::from(&self.block[..]);
-        self.block.clear();
+        let rest = Box::from(self.unread());
+        self.clear();
         rest
     }
 }

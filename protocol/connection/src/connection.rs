@@ -443,7 +443,7 @@ impl Connection {
         cx: &mut Context<'_>,
         id: ExchangeId,
         head: &ResponseHead<'_, SharedFields>,
-        content: Content,
+        content: Content<'_>,
     ) -> Result<bool, Misuse> {
         match &mut self.stack {
             Stack::H1(core) => {

@@ -1,5 +1,7 @@
 //! RFC 9112 §6, §7.1, §9.6: responses, and the bodies of either role, as they are sent.
 
+use std::mem;
+
 use bolide_buffers::{Chunk, Outside};
 use bolide_semantics::{Content, Context, End, ExchangeId, FieldRef, Misuse, ResponseHead, Role};
 use http::StatusCode;
@@ -71,7 +73,7 @@ impl Connection {
         cx: &mut Context<'_>,
         id: ExchangeId,
         head: &ResponseHead<'_, SharedFields>,
-        content: Content,
+        content: Content<'_>,
     ) -> Result<bool, Misuse> {
         let kind = self.answerable(id)?;
         let (end, whole) = match content {
@@ -97,7 +99,7 @@ impl Connection {
         let queued = tail.len() - start;
         self.progress.queued(queued);
         if let Some(chunk) = whole {
-            return self.send_piece(cx, Piece::Chunk(chunk), End::Yes);
+            return self.send_piece(cx, Piece::Chunk(mem::take(chunk)), End::Yes);
         }
         if end == End::Yes {
             self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input_bytes);

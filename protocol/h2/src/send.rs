@@ -124,7 +124,7 @@ impl Connection {
         cx: &mut Context<'_>,
         id: ExchangeId,
         head: &ResponseHead<'_, SharedFields>,
-        content: Content,
+        content: Content<'_>,
     ) -> Result<bool, Misuse> {
         let slot = self.ordered(cx, id)?;
         let stream = self.streams.get_mut(slot);
@@ -152,18 +152,19 @@ impl Connection {
             self.finish_sending(cx, slot);
             return Ok(true);
         }
-        self.follow_priority(slot, head);
+        let shared = head.shared.and_then(SharedFields::priority);
+        if !head.own.is_empty() || shared.is_some() {
+            self.follow_priority(slot, head.own, shared);
+        }
         match whole {
-            Some(mut chunk) => self.give(cx, slot, &mut chunk, End::Yes),
+            Some(chunk) => self.give(cx, slot, chunk, End::Yes),
             None => Ok(true),
         }
     }
 
     /// RFC 9218 §5: the response says in which order its stream is to be sent.
-    #[inline]
-    fn follow_priority(&mut self, slot: u32, head: &ResponseHead<'_, SharedFields>) {
-        let own = head.own.iter().find(|field| field.known == Some(FieldName::Priority));
-        let shared = head.shared.and_then(SharedFields::priority);
+    fn follow_priority(&mut self, slot: u32, own: &[FieldRef<'_>], shared: Option<&[u8]>) {
+        let own = own.iter().find(|field| field.known == Some(FieldName::Priority));
         if let Some(value) = own.map(|field| field.value).or(shared) {
             let priority = self.streams.get(slot).sending.priority.merge(value);
             self.reprioritise(slot, priority);

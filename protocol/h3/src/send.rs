@@ -1,5 +1,7 @@
 //! RFC 9114 §4.1, §4.3, §4.4: heads and trailers that are to be sent, and the end of exchanges.
 
+use std::mem;
+
 use bolide_semantics::{
     Content, End, ExchangeId, ExchangeKind, FieldName, FieldRef, LENGTH_UNKNOWN, Misuse,
     PendingTrailers, RequestHead, ResponseHead, Role, check_fields, check_target, has_no_body,
@@ -109,7 +111,7 @@ impl Connection {
         cx: &mut Context<'_, Q>,
         id: ExchangeId,
         head: &ResponseHead<'_, SharedFields>,
-        content: Content,
+        content: Content<'_>,
     ) -> Result<bool, Misuse> {
         let stream = self.ordered(cx, id)?;
         if stream.sending.part != Part::Head {
@@ -134,7 +136,7 @@ impl Connection {
         self.scratch.clear();
         head_writer::response(&mut self.compression.encoder, stream, head, &mut self.scratch);
         self.follow_priority(cx, id.0, head);
-        Ok(self.send_head(cx, id.0, end, whole))
+        Ok(self.send_head(cx, id.0, end, whole.map(mem::take)))
     }
 
     /// RFC 9218 §5: the response says in which order its stream is to be sent.

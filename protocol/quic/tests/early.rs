@@ -65,7 +65,7 @@ fn a_client_that_comes_back_sends_requests_before_the_handshake_is_complete() {
         assert!(matches!(event, ExchangeEvent::Head(End::Yes)), "{event:?}");
         let head = ResponseHead::new(StatusCode::OK, &[]);
         let sent = world.server().with(now, |http, cx| {
-            http.send_response(cx, at, &head, Content::Whole(Bytes::new().into()))
+            http.send_response(cx, at, &head, Content::Whole(&mut Bytes::new().into()))
         });
         assert!(sent.is_ok(), "{sent:?}");
         world.until("the response", |world| !world.sides[0].seen.is_empty());

@@ -36,7 +36,7 @@ fn echo(world: &mut World, bodies: &mut BTreeMap<u32, Vec<u8>>) {
             let own = [FieldRef::named("x-server", b"the same in every response")];
             let head = ResponseHead::new(StatusCode::OK, &own);
             let sent = server.with(now, |http, cx| {
-                http.send_response(cx, id, &head, Content::Whole(body.into()))
+                http.send_response(cx, id, &head, Content::Whole(&mut body.into()))
             });
             assert!(sent.is_ok(), "{sent:?}");
         }

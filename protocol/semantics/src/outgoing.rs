@@ -117,12 +117,12 @@ impl<'a, S> ResponseHead<'a, S> {
 }
 
 /// What follows the head of a final response.
-#[derive(Debug, Clone)]
-pub enum Content {
+#[derive(Debug)]
+pub enum Content<'a> {
     /// Nothing: the message ends with its head.
     None,
-    /// All of it, which is at hand: head and content leave together where they can.
-    Whole(Chunk),
+    /// All of it, which is at hand: head and content leave together where they can. What has to wait is taken out of it.
+    Whole(&'a mut Chunk),
     /// Pieces, by later calls; or a tunnel's bytes.
     Follows,
 }

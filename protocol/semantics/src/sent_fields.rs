@@ -16,6 +16,10 @@ use crate::{
 /// [`Misuse::InvalidHead`] for a name or value that could be read as anything else.
 #[inline]
 pub fn check_fields(fields: &[FieldRef<'_>]) -> Result<u64, Misuse> {
+    if fields.is_empty() { Ok(LENGTH_UNKNOWN) } else { check_each(fields) }
+}
+
+fn check_each(fields: &[FieldRef<'_>]) -> Result<u64, Misuse> {
     let mut length = LENGTH_UNKNOWN;
     for field in fields {
         if !is_field_value(field.value) {

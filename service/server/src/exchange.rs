@@ -119,7 +119,7 @@ impl Io<'_> {
             self.make_error(response);
         }
         let no_body = has_no_body(self.state.method(), response.status);
-        let whole = match std::mem::take(&mut response.body) {
+        let mut whole = match std::mem::take(&mut response.body) {
             Body::Empty => None,
             Body::Bytes(bytes) => Some(Chunk::from(bytes)),
             Body::Own(bytes) => Some(Chunk::shared(bytes)),
@@ -128,7 +128,7 @@ impl Io<'_> {
         let bytes = whole.as_ref().map_or(0, |whole| whole.bytes.len() as u64);
         // The length of what HEAD would have got is not known of an empty body.
         let knows_length = !no_body || (whole.is_some() && self.state.kind == Kind::Head);
-        let content = match whole {
+        let content = match &mut whole {
             Some(whole) if !no_body => Content::Whole(whole),
             _ => Content::None,
         };
@@ -456,7 +456,7 @@ impl Io<'_> {
 
     /// Begins a response that has not begun. Whether its head could be sent, and its content where that is whole.
     #[inline]
-    fn begin(&mut self, response: &Response, length: Option<u64>, content: Content) -> bool {
+    fn begin(&mut self, response: &Response, length: Option<u64>, content: Content<'_>) -> bool {
         let status = response.status;
         let shared = response.shared.as_ref();
         let (mut has_date, mut has_length) =
@@ -507,7 +507,11 @@ impl Io<'_> {
 
     /// Sends the head of the final response, and its content where that is whole. Whether they could be sent.
     #[inline]
-    fn send_response(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
+    fn send_response(
+        &mut self,
+        head: &ResponseHead<'_, SharedFields>,
+        content: Content<'_>,
+    ) -> bool {
         if self.state.policy.is_there() {
             return self.send_edited(head, content);
         }
@@ -516,7 +520,7 @@ impl Io<'_> {
 
     /// Sends the head of the final response as it is.
     #[inline]
-    fn send_final(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
+    fn send_final(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content<'_>) -> bool {
         let (follows, whole_bytes) = match &content {
             Content::None => (false, 0),
             Content::Whole(whole) => (false, whole.bytes.len() as u64),

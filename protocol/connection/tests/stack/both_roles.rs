@@ -156,7 +156,7 @@ fn exchange_over_tls(offer: &[Alpn], piece: usize) -> Version {
                 server.with(|connection, cx, _| {
                     let head =
                         ResponseHead { length: Some(5), ..ResponseHead::new(StatusCode::OK, &[]) };
-                    let body = Content::Whole(Bytes::from_static(b"hello").into());
+                    let body = Content::Whole(&mut Bytes::from_static(b"hello").into());
                     connection.send_response(cx, id, &head, body).unwrap();
                 });
             }

@@ -377,7 +377,7 @@ fn a_server_that_leaves_ends_once_its_client_has_the_response() {
     world.with(SERVER, |server, cx, _| {
         let head = ResponseHead::new(StatusCode::OK, &[]);
         let body = Bytes::from(vec![7; BODY_BYTES / 2]);
-        server.send_response(cx, id, &head, Content::Whole(body.into())).unwrap();
+        server.send_response(cx, id, &head, Content::Whole(&mut body.into())).unwrap();
         server.leave(cx);
     });
     // The transport has it all, the client little of it, and the notice is over.

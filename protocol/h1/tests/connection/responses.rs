@@ -51,7 +51,7 @@ fn sent(request: &str, status: u16, length: Option<u64>, body: &str, form: Form)
         ResponseHead { date: Some(DATE), ..ResponseHead::new(status, &own) }
     };
     let content = if form.whole {
-        Content::Whole(Bytes::copy_from_slice(body.as_bytes()).into())
+        Content::Whole(&mut Bytes::copy_from_slice(body.as_bytes()).into())
     } else if body.is_empty() {
         Content::None
     } else {

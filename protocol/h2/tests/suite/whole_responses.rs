@@ -62,7 +62,7 @@ impl Server {
             ResponseHead { status, shared: shared.as_ref(), own: &own, length, date: Some(date) };
         let content = match (step.method, self.in_one_step) {
             (5, _) => Content::None,
-            (_, true) => Content::Whole(Bytes::copy_from_slice(&body).into()),
+            (_, true) => Content::Whole(&mut Bytes::copy_from_slice(&body).into()),
             (_, false) => Content::Follows,
         };
         let gives = matches!(content, Content::Follows) && !body.is_empty();

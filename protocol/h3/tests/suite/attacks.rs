@@ -228,7 +228,9 @@ fn a_slow_head_or_slow_body_or_slow_reader_ends_its_stream() {
     let mut reader = Subject::server();
     reader.feed_all(0, &headers(&GET));
     reader.quic.room = 5;
-    reader.respond(1, 200, Content::Whole(bytes::Bytes::from_static(&[7; 100]).into())).unwrap();
+    reader
+        .respond(1, 200, Content::Whole(&mut bytes::Bytes::from_static(&[7; 100]).into()))
+        .unwrap();
     for (mut subject, seconds, reported) in
         [(head, 10, false), (body, 30, true), (reader, 30, true)]
     {
@@ -274,7 +276,7 @@ fn a_slow_reader_that_always_takes_a_little_ends_its_stream_and_a_slow_honest_on
         server.feed_all(0, &headers(&GET));
         server.quic.room = 5;
         let body = bytes::Bytes::from_static(&[7; 100_000]);
-        server.respond(1, 200, Content::Whole(body.into())).unwrap();
+        server.respond(1, 200, Content::Whole(&mut body.into())).unwrap();
         let ended = (0..90).any(|_| {
             server.quic.gives_room(bytes_per_second);
             let seen = server.later(second);

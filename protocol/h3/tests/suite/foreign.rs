@@ -125,7 +125,7 @@ fn our_connections_send_what_a_foreign_one_has_understood() {
         server.feed_all(u64::from(number - 1) * 4, &head);
         let own = [FieldRef::named("x-repeated", b"the same in every response")];
         let head = ResponseHead { length: Some(4), ..ResponseHead::new(StatusCode::OK, &own) };
-        let content = Content::Whole(bytes::Bytes::from_static(b"pong").into());
+        let content = Content::Whole(&mut bytes::Bytes::from_static(b"pong").into());
         let sent = server.with(|connection, cx| {
             connection.send_response(cx, bolide_semantics::ExchangeId(number), &head, content)
         });

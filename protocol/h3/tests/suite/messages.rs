@@ -14,7 +14,7 @@ fn a_request_and_its_response() {
     let mut server = Subject::server();
     let seen = server.feed_all(0, &headers(&GET));
     assert_eq!(seen, [Seen::Head(1, "GET /".to_owned(), End::Yes)]);
-    let whole = Content::Whole(bytes::Bytes::from_static(b"pong").into());
+    let whole = Content::Whole(&mut bytes::Bytes::from_static(b"pong").into());
     assert_eq!(server.respond(1, 200, whole), Ok(true));
     let frames = server.frames(0);
     assert_eq!(frames[0], (1, vec![0, 0, 0xc0 | 25]));

@@ -46,7 +46,7 @@ fn lengths_are_kept() {
         0,
         &headers(&[(":method", "HEAD"), (":scheme", "https"), (":path", "/"), (":authority", "a")]),
     );
-    let content = Content::Whole(Bytes::from_static(b"pong").into());
+    let content = Content::Whole(&mut Bytes::from_static(b"pong").into());
     assert_eq!(server.respond(1, 200, content), Err(Misuse::WrongLength));
     assert_eq!(server.respond(1, 200, Content::None), Ok(true));
 }

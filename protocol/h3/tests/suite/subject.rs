@@ -199,7 +199,7 @@ impl Subject {
         &mut self,
         id: u32,
         status: u16,
-        content: Content,
+        content: Content<'_>,
     ) -> Result<bool, Misuse> {
         let status = StatusCode::from_u16(status).expect("a status");
         let head = ResponseHead::new(status, &[]);

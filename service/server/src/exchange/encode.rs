@@ -1,5 +1,7 @@
 //! RFC 9110 §8.4: what a policy edits of a final response, and whether its content is encoded.
 
+use std::mem;
+
 use bolide_buffers::Chunk;
 use bolide_connection::SharedFields;
 use bolide_semantics::{Content, FieldName, FieldRef, ResponseHead, parse_content_length};
@@ -27,7 +29,7 @@ impl Io<'_> {
     pub(super) fn send_edited(
         &mut self,
         head: &ResponseHead<'_, SharedFields>,
-        content: Content,
+        content: Content<'_>,
     ) -> bool {
         let Some(policy) = self.state.policy.get() else { return self.send_final(head, content) };
         let mut fields = ResponseFields::new(head.status, head.own);
@@ -87,7 +89,7 @@ impl Io<'_> {
     }
 
     /// Whether a response has content that could be encoded, or would have it but for HEAD.
-    fn may_encode(&self, status: StatusCode, content: &Content) -> bool {
+    fn may_encode(&self, status: StatusCode, content: &Content<'_>) -> bool {
         let is_head = self.state.kind == Kind::Head;
         (is_head || !matches!(content, Content::None))
             && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
@@ -97,21 +99,22 @@ impl Io<'_> {
 }
 
 /// Encodes a small content at once, if it shrinks; of a large one, it is the body that follows.
-fn prepare(
+fn prepare<'c>(
     codec: Option<&'static dyn Codec>,
-    content: Content,
-) -> (Option<&'static dyn Codec>, Content, Option<Bytes>) {
+    content: Content<'c>,
+) -> (Option<&'static dyn Codec>, Content<'c>, Option<Bytes>) {
     match (codec, content) {
         (Some(codec), Content::Whole(whole)) if whole.bytes.len() <= codec.inline_bytes() => {
             match codec.encode(&whole.bytes) {
                 Ok(encoded) if encoded.len() < whole.bytes.len() => {
-                    (Some(codec), Content::Whole(Chunk::kept(encoded.into())), None)
+                    *whole = Chunk::kept(encoded.into());
+                    (Some(codec), Content::Whole(whole), None)
                 }
                 Ok(_) | Err(_) => (None, Content::Whole(whole), None),
             }
         }
         (Some(codec), Content::Whole(whole)) => {
-            (Some(codec), Content::Follows, Some(whole.detach().bytes))
+            (Some(codec), Content::Follows, Some(mem::take(whole).detach().bytes))
         }
         (codec, content) => (codec, content, None),
     }

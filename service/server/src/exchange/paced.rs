@@ -1,6 +1,7 @@
 //! Content that is sent no faster than the exchange's policy says.
 
 use std::cell::Cell;
+use std::mem;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -136,10 +137,10 @@ impl Io<'_> {
     }
 
     /// Content that is at hand becomes one that follows, where it is paced.
-    pub(super) fn held_back(&self, content: Content) -> (Content, Option<Bytes>) {
+    pub(super) fn held_back<'c>(&self, content: Content<'c>) -> (Content<'c>, Option<Bytes>) {
         match content {
             Content::Whole(whole) if self.state.paced.is_some() => {
-                (Content::Follows, Some(whole.detach().bytes))
+                (Content::Follows, Some(mem::take(whole).detach().bytes))
             }
             content => (content, None),
         }

@@ -113,7 +113,7 @@ fn respond(world: &mut World) {
     for (id, event) in std::mem::take(&mut server.seen) {
         if let ExchangeEvent::Head(End::Yes) = event {
             let head = ResponseHead::new(StatusCode::OK, &[]);
-            let content = Content::Whole(Bytes::from_static(PIECE).into());
+            let content = Content::Whole(&mut Bytes::from_static(PIECE).into());
             let sent = server.with(now, |http, cx| http.send_response(cx, id, &head, content));
             assert!(sent.is_ok(), "{sent:?}");
         }

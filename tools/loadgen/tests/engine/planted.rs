@@ -363,7 +363,7 @@ impl<'a> Served<'a> {
         self.with(|connection, cx| {
             let head = ResponseHead::new(answer.status, &fields);
             let Some(status) = trailers else {
-                connection.send_response(cx, id, &head, Content::Whole(body.into())).unwrap();
+                connection.send_response(cx, id, &head, Content::Whole(&mut body.into())).unwrap();
                 return;
             };
             connection.send_response(cx, id, &head, Content::Follows).unwrap();
