@@ -287,26 +287,17 @@ impl<T: Copy + Default> Table<T> {
 }
 
 impl Table<Note> {
-    /// Gives a section the fields of up to `count` entries, which were inserted one after the other, from the one on that
-    /// `age` newer ones follow: as many as it takes together, but at least one. Their text is one piece. Returns how many
-    /// those are; none if there is no such entry.
+    /// Gives a section the fields of `count` entries, which were inserted one after the other, from the one on that `age`
+    /// newer ones follow, where the others are among those. Their text is one piece. None if there is no such entry.
     #[inline]
-    pub fn copy<S: FieldSection>(
-        &self,
-        age: usize,
-        mut count: usize,
-        section: &mut S,
-    ) -> Option<usize> {
+    pub fn copy<S: FieldSection>(&self, age: usize, count: usize, section: &mut S) -> Option<()> {
         let first = self.slot_of(age)?;
         let mask = self.ring.len() - 1;
-        let (oldest, mut newest) =
-            (self.ring.get(first)?, self.ring.get((first + count - 1) & mask)?);
+        let oldest = self.ring.get(first)?;
+        let newest = self.ring.get((first + count - 1) & mask)?;
         let sizes = newest.before.wrapping_add(newest.size()).wrapping_sub(oldest.before);
         if !section.counts(sizes as usize, count) {
-            if count == 1 || !section.counts(oldest.size() as usize, 1) {
-                return Some(1);
-            }
-            (newest, count) = (oldest, 1);
+            return self.copy_each(age, count, section);
         }
         let start = oldest.start.wrapping_sub(self.base) as usize;
         let end = newest.start.wrapping_add(newest.stored_bytes()).wrapping_sub(self.base) as usize;
@@ -321,7 +312,18 @@ impl Table<Note> {
             section.take(Line { kind, note, start: start_of_line, value, end });
             start_of_line = end;
         }
-        Some(count)
+        Some(())
+    }
+
+    /// The same where not all of the fields are to be kept.
+    #[cold]
+    fn copy_each<S: FieldSection>(&self, age: usize, count: usize, section: &mut S) -> Option<()> {
+        if count > 1 {
+            for newer in 0..count {
+                self.copy(age - newer, 1, section)?;
+            }
+        }
+        Some(())
     }
 }
 

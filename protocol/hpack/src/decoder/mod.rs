@@ -119,7 +119,7 @@ impl Decoder {
 
     /// RFC 7541 §6.1: a field that is in the table, and those after it whose entries follow its entry: a peer that
     /// repeats its fields names them in the order in which it inserted them. `octets` begin with the last one of the
-    /// first index. Returns how many octets beyond that were taken.
+    /// first index. Returns how many octets beyond that were used.
     #[inline]
     fn indexed<S: FieldSection>(
         &self,
@@ -130,9 +130,9 @@ impl Decoder {
         const NEWEST: u8 = 0x80 + FIRST as u8;
         let follows =
             |pair: &&[u8]| pair[1] >= NEWEST && u16::from(pair[0]) == u16::from(pair[1]) + 1;
-        let count = 1 + octets.windows(2).take_while(follows).count();
-        let taken = self.table.copy(age, count, section).ok_or(Error::InvalidIndex)?;
-        Ok(taken - 1)
+        let more = octets.windows(2).take_while(follows).count();
+        self.table.copy(age, 1 + more, section).ok_or(Error::InvalidIndex)?;
+        Ok(more)
     }
 
     /// RFC 7541 §6.2: a literal, with or without indexing, at `at`. Returns where it ends.

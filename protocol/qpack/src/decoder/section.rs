@@ -135,7 +135,8 @@ impl Decoder {
                         |pair: &&[u8]| (0x80..0xbf).contains(&pair[1]) && pair[0] == pair[1] + 1;
                     let more = bytes[at - 1..].windows(2).take_while(follows).count();
                     let more = (more as u64).min(prefix.required - absolute - 1) as usize;
-                    at += self.indexed(absolute, 1 + more, section)? - 1;
+                    self.indexed(absolute, 1 + more, section)?;
+                    at += more;
                 }
                 0b0001 => {
                     let index = integer::decode(bytes, &mut at, 4)?;
@@ -147,13 +148,13 @@ impl Decoder {
         Ok(())
     }
 
-    /// RFC 9204 §4.5.2, §4.5.3: fields that are in the dynamic table, one after the other. Returns how many were taken.
+    /// RFC 9204 §4.5.2, §4.5.3: fields that are in the dynamic table, one after the other.
     fn indexed<S: FieldSection>(
         &self,
         absolute: u64,
         count: usize,
         section: &mut S,
-    ) -> Result<usize, Wrong> {
+    ) -> Result<(), Wrong> {
         let age = self.age(absolute).ok_or(Wrong::Reference)?;
         self.table.copy(age, count, section).ok_or(Wrong::Reference)
     }
