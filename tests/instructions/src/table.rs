@@ -10,7 +10,7 @@ use crate::baseline::rounded;
 use crate::{Baseline, Counted, Place, Profile, Verdict};
 
 /// How many functions, files and lines an annotated row shows.
-const SHOWN: usize = 160;
+const SHOWN: usize = 25;
 
 /// The table's first line.
 #[must_use]
