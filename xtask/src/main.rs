@@ -69,7 +69,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "steady",
-        purpose: "run the suites that look at time alone, with busy cores and on one core: cargo xtask steady [--times N] [PACKAGE…]",
+        purpose: "run the suites that look at time alone, with busy cores and on one core: cargo xtask steady [--times N] [--condition alone|busy|one-core] [PACKAGE…]",
         run: steady::run,
     },
     Task {

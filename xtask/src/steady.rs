@@ -47,6 +47,16 @@ impl Condition {
         }
     }
 
+    /// The condition that an argument names.
+    fn of_argument(argument: &str) -> Option<Self> {
+        match argument {
+            "alone" => Some(Self::Alone),
+            "busy" => Some(Self::Busy),
+            "one-core" => Some(Self::OneCore),
+            _ => None,
+        }
+    }
+
     /// The program in this condition.
     fn command(self, program: &Path) -> Command {
         match self {
@@ -118,9 +128,10 @@ impl Row {
     }
 }
 
-/// `cargo xtask steady [--times N] [PACKAGE…]`
+/// `cargo xtask steady [--times N] [--condition alone|busy|one-core] [PACKAGE…]`
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let mut times = TIMES;
+    let mut conditions = CONDITIONS.to_vec();
     let mut wanted = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -130,6 +141,13 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
                 return ExitCode::from(2);
             };
             times = number;
+        } else if argument == "--condition" {
+            let named = arguments.next().map(String::as_str).and_then(Condition::of_argument);
+            let Some(condition) = named else {
+                eprintln!("--condition needs one of alone, busy, one-core");
+                return ExitCode::from(2);
+            };
+            conditions = vec![condition];
         } else {
             wanted.push(argument.as_str());
         }
@@ -137,7 +155,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let packages = if wanted.is_empty() { PACKAGES } else { &wanted };
     let (root, mut report) = (crate::root(), Report::default());
     let program = builds::built_for_tests(&mut report, &root);
-    report.check("steady", || check(&root, &program, packages, CONDITIONS, times));
+    report.check("steady", || check(&root, &program, packages, &conditions, times));
     report.finish()
 }
 
