@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Mutex;
+
 use crate::client::{Framing, over_http1, over_http2};
 use crate::servers::start;
 
@@ -15,8 +17,12 @@ const LENGTH_HTTP2: u64 = 64 << 20;
 /// What is uploaded first, for what a process needs once, it needs for any upload.
 const LENGTH_SMALL: u64 = 4 << 20;
 
-/// What the process may grow by while the tests run, all at once: a thousandth of what passes through it.
-const GROWTH_BYTES_MAX: u64 = 32 << 20;
+/// What the process may grow by during an upload to Bolide: a quarter of the smallest, six times what is seen. What the same application holds under hyper
+/// is mostly 4 MB, and on a machine with one core 36 MB now and then: it is printed and not judged.
+const GROWTH_BYTES_MAX: u64 = 16 << 20;
+
+/// One upload at a time, for the memory that is looked at is the process's.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 /// Longer than an upload takes.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -29,19 +35,28 @@ fn memory_bytes(name: &str) -> u64 {
     kilobytes.parse::<u64>().expect("a number") * 1024
 }
 
-/// Uploads to both servers, little and then `length`; compares the answers; returns the last.
+/// The most that the kernel remembers of this process's memory is what it has now. A kernel without this remembers more, which makes the
+/// test stricter.
+fn forget_the_most() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Uploads to both servers, little and then `length`; compares the answers; returns Bolide's.
 async fn same<F>(what: &str, length: u64, upload: impl Fn(SocketAddr, u64) -> F) -> String
 where
     F: Future<Output = String>,
 {
-    let servers = start().await;
-    for (_, address) in servers {
-        upload(address, LENGTH_SMALL).await;
-    }
-    let is_linux = cfg!(target_os = "linux");
-    let before = if is_linux { memory_bytes("VmRSS") } else { 0 };
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let [hyper, bolide] = start().await;
     let mut answers = Vec::new();
-    for (name, address) in servers {
+    // What hyper leaves to the allocator would be room for Bolide.
+    for (name, address) in [bolide, hyper] {
+        upload(address, LENGTH_SMALL).await;
+        let is_linux = cfg!(target_os = "linux");
+        let before = if is_linux { memory_bytes("VmRSS") } else { 0 };
+        if is_linux {
+            forget_the_most();
+        }
         let start = Instant::now();
         let answer = tokio::time::timeout(PATIENCE, upload(address, length)).await;
         answers.push(answer.unwrap_or_else(|_| panic!("{name} takes too long: {what}")));
@@ -49,13 +64,13 @@ where
         if is_linux {
             let growth = memory_bytes("VmHWM").saturating_sub(before);
             eprintln!("{what}: {name} took {took:.1} s, {growth} bytes more than {before}");
-            assert!(growth < GROWTH_BYTES_MAX, "{what}: {name} and its client hold {growth} bytes");
+            let may_grow = address == hyper.1 || growth < GROWTH_BYTES_MAX;
+            assert!(may_grow, "{what}: {name} and its client hold {growth} bytes");
+        } else {
+            eprintln!("SKIPPED: the memory of a process is read from /proc");
         }
     }
-    if !is_linux {
-        eprintln!("SKIPPED: the memory of a process is read from /proc");
-    }
-    let [hyper, bolide] = &answers[..] else { panic!("two answers") };
+    let [bolide, hyper] = &answers[..] else { panic!("two answers") };
     assert_eq!(bolide, hyper, "{what}");
     bolide.clone()
 }
