@@ -110,26 +110,43 @@ impl FrameHead {
         Ok(Some((Self { fin, compressed, opcode, key, length }, end)))
     }
 
+    /// The length of the head, in bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        let of_length = match self.length {
+            0..126 => 0,
+            126..0x1_0000 => 2,
+            _ => 8,
+        };
+        2 + of_length + self.key.map_or(0, |key| key.0.len())
+    }
+
     /// Appends the head.
     pub(crate) fn write(&self, tail: &mut Vec<u8>) {
         let fin = if self.fin { FIN } else { 0 };
         let compressed = if self.compressed { RSV1 } else { 0 };
-        tail.push(fin | compressed | self.opcode as u8);
         let masked = if self.key.is_some() { MASKED } else { 0 };
+        let mut head = [0; HEAD_BYTES_MAX];
+        head[0] = fin | compressed | self.opcode as u8;
+        let mut end = 2;
         match (u8::try_from(self.length), u16::try_from(self.length)) {
-            (Ok(short), _) if short < LENGTH_OF_2 => tail.push(masked | short),
+            (Ok(short), _) if short < LENGTH_OF_2 => head[1] = masked | short,
             (_, Ok(medium)) => {
-                tail.push(masked | LENGTH_OF_2);
-                tail.extend_from_slice(&medium.to_be_bytes());
+                head[1] = masked | LENGTH_OF_2;
+                head[2..4].copy_from_slice(&medium.to_be_bytes());
+                end = 4;
             }
             _ => {
-                tail.push(masked | LENGTH_OF_8);
-                tail.extend_from_slice(&self.length.to_be_bytes());
+                head[1] = masked | LENGTH_OF_8;
+                head[2..10].copy_from_slice(&self.length.to_be_bytes());
+                end = 10;
             }
         }
         if let Some(key) = self.key {
-            tail.extend_from_slice(&key.0);
+            head[end..end + 4].copy_from_slice(&key.0);
+            end += 4;
         }
+        tail.extend_from_slice(&head[..end]);
     }
 }
 
@@ -171,7 +188,7 @@ mod tests {
                 let head = FrameHead { fin: true, compressed: true, opcode, key, length };
                 let mut bytes = Vec::new();
                 head.write(&mut bytes);
-                assert!(bytes.len() <= HEAD_BYTES_MAX);
+                assert_eq!(bytes.len(), head.bytes());
                 let peer = if key.is_some() { Role::Client } else { Role::Server };
                 for cut in 0..bytes.len() {
                     assert_eq!(FrameHead::parse(&bytes[..cut], peer), Ok(None), "{length} {cut}");

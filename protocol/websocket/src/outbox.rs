@@ -7,6 +7,12 @@ use bytes::Bytes;
 /// Pieces below this size are copied, in bytes: one piece more would cost as much.
 const COPY_BELOW_BYTES: usize = 2048;
 
+/// Whether content is copied behind its frame's head.
+#[inline]
+pub(crate) fn is_copied(content: &[u8]) -> bool {
+    content.len() < COPY_BELOW_BYTES
+}
+
 /// Frames that wait to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -27,13 +33,17 @@ impl Outbox {
         self.ready_bytes + places + self.tail.capacity()
     }
 
-    /// Where heads and small pieces are appended.
-    pub(crate) fn tail(&mut self) -> &mut Vec<u8> {
+    /// Where heads and small pieces are appended, with room for so many bytes: most frames leave alone, so that what one takes
+    /// is no more than it needs.
+    pub(crate) fn tail(&mut self, bytes: usize) -> &mut Vec<u8> {
+        if self.tail.is_empty() {
+            self.tail.reserve_exact(bytes);
+        }
         &mut self.tail
     }
 
     pub(crate) fn push(&mut self, bytes: Bytes) {
-        if bytes.len() < COPY_BELOW_BYTES {
+        if is_copied(&bytes) {
             self.tail.extend_from_slice(&bytes);
             return;
         }
@@ -66,7 +76,7 @@ mod tests {
     #[test]
     fn small_pieces_leave_together_and_large_ones_as_they_are() {
         let mut outbox = Outbox::default();
-        outbox.tail().extend_from_slice(b"head");
+        outbox.tail(4).extend_from_slice(b"head");
         let large = Bytes::from(vec![7; COPY_BELOW_BYTES]);
         outbox.push(large.clone());
         outbox.push(Bytes::from_static(b"a"));

@@ -7,6 +7,7 @@ use crate::codec::Misuse;
 use crate::failure::Failure;
 use crate::frame::{CONTROL_BYTES_MAX, FrameHead, Opcode};
 use crate::limits::PONGS_BYTES;
+use crate::outbox::is_copied;
 use crate::{CloseCode, Codec, Kind};
 
 /// Messages below this size are not compressed, in bytes: what is saved is less than a packet.
@@ -154,11 +155,13 @@ impl Codec {
     fn frame(&mut self, opcode: Opcode, data: Bytes, fin: bool, compressed: bool) {
         let key = self.next_key();
         let head = FrameHead { fin, compressed, opcode, key, length: data.len() as u64 };
-        head.write(self.outbox.tail());
+        let copied = if key.is_some() || is_copied(&data) { data.len() } else { 0 };
+        let tail = self.outbox.tail(head.bytes() + copied);
+        head.write(tail);
         match key {
             // A server's content keeps its memory.
             None => self.outbox.push(data),
-            Some(key) => key.append(&data, self.outbox.tail()),
+            Some(key) => key.append(&data, tail),
         }
     }
 }

@@ -48,23 +48,19 @@ pub(crate) enum ResponseKind {
 }
 
 /// The fields of one response alone, as they were given: those of a map stay there.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum OwnFields {
+    #[default]
+    None,
     Few(SmallVec<[(HeaderName, HeaderValue); 2]>),
     Map(HeaderMap),
-}
-
-impl Default for OwnFields {
-    #[inline]
-    fn default() -> Self {
-        Self::Few(SmallVec::new())
-    }
 }
 
 impl OwnFields {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         match self {
+            Self::None => true,
             Self::Few(few) => few.is_empty(),
             Self::Map(map) => map.is_empty(),
         }
@@ -73,6 +69,10 @@ impl OwnFields {
     #[inline]
     pub(crate) fn push(&mut self, name: HeaderName, value: HeaderValue) {
         match self {
+            Self::None => {
+                *self = Self::Few(SmallVec::new());
+                self.push(name, value);
+            }
             Self::Few(few) => few.push((name, value)),
             Self::Map(map) => {
                 map.append(name, value);
@@ -83,6 +83,7 @@ impl OwnFields {
     /// Puts lines before the others, as far as these have an order.
     fn prepend(&mut self, lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) {
         match self {
+            Self::None => *self = Self::Few(lines.into_iter().collect()),
             Self::Few(few) => few.insert_many(0, lines),
             Self::Map(map) => lines.into_iter().for_each(|(name, value)| {
                 map.append(name, value);
@@ -110,6 +111,7 @@ impl OwnFields {
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
         let (few, map) = match self {
+            Self::None => (None, None),
             Self::Few(few) => (Some(few), None),
             Self::Map(map) => (None, Some(map)),
         };

@@ -135,6 +135,7 @@ impl Encoder {
     }
 
     /// Appends a pseudo-field.
+    #[inline]
     pub fn pseudo(&mut self, pseudo: Pseudo, value: &[u8], out: &mut Vec<u8>) {
         let (index, count) = static_table::indices_of(pseudo);
         for whole in index..index + count {
@@ -216,7 +217,6 @@ impl Encoder {
     }
 
     /// A line that may come again.
-    #[inline]
     fn repeated(&mut self, name: Name<'_>, value: &[u8], out: &mut Vec<u8>) {
         let text = name.text.as_bytes();
         let found = match &mut self.lookup {

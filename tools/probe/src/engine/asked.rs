@@ -124,17 +124,17 @@ impl AskedQueue {
     pub(super) fn remove(&mut self, id: ExchangeId) -> Option<Asked> {
         let index = self.index(id);
         let place = self.asked.get_mut(index).filter(|asked| !asked.vacant)?;
-        let asked = std::mem::replace(place, Asked { vacant: true, ..Asked::default() });
         self.open -= 1;
-        if self.open == 0 {
-            self.asked.clear();
-        } else {
-            while self.asked.front().is_some_and(|asked| asked.vacant) {
-                self.asked.pop_front();
-                self.first = self.first.wrapping_add(1);
-            }
+        if index != 0 {
+            return Some(std::mem::replace(place, Asked { vacant: true, ..Asked::default() }));
         }
-        Some(asked)
+        let asked = self.asked.pop_front();
+        self.first = self.first.wrapping_add(1);
+        while self.asked.front().is_some_and(|asked| asked.vacant) {
+            self.asked.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        asked
     }
 
     /// The number and the beginning of the one that waits longest.

@@ -97,13 +97,7 @@ impl Owner for Messenger<'_> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let Asker { conn, state, .. } = &self.asker;
-        let at_ns = if conn.open {
-            conn.asked.oldest()?.1 + state.task.timeout_ns
-        } else {
-            self.socket.since_ns + self.task().patience_ns
-        };
-        Some(state.task.instant(at_ns))
+        self.deadline_ns().map(|at_ns| self.asker.state.task.instant(at_ns))
     }
 
     fn ended(&mut self, ending: &Ending) {
@@ -359,10 +353,17 @@ impl Messenger<'_> {
         }
     }
 
+    fn deadline_ns(&self) -> Option<u64> {
+        let Asker { conn, state, .. } = &self.asker;
+        if conn.open {
+            return conn.asked.oldest().map(|(_, handed_ns)| handed_ns + state.task.timeout_ns);
+        }
+        Some(self.socket.since_ns + self.task().patience_ns)
+    }
+
     /// Gives up what took too long: replies have no numbers, so nothing else on the connection can be told apart.
     fn time_out(&mut self, orders: &mut Orders<'_>) {
-        let Some(at) = self.deadline() else { return };
-        if at > self.asker.state.task.instant(self.asker.state.now_ns) {
+        if self.deadline_ns().is_none_or(|at_ns| at_ns > self.asker.state.now_ns) {
             return;
         }
         if self.asker.conn.open {
