@@ -16,6 +16,8 @@ mod sweep;
 mod swept;
 mod watched;
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,6 +25,8 @@ use std::time::Duration;
 use bolide_netlab::quantity;
 use bolide_semantics::in_lines;
 use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::report::Part;
 
@@ -147,6 +151,41 @@ pub(crate) fn part(folder: &Path) -> Option<Part> {
         eprintln!("warning: {error}; the report is without bulk transfers");
         None
     })
+}
+
+/// Makes the page of a published `bulk.json` or `page.json` again; `None` where the file has another name.
+///
+/// # Errors
+///
+/// The file can't be read, or the page can't be written.
+pub(crate) fn report(file: &Path, out: &Path) -> Result<Option<PathBuf>, String> {
+    let write: fn(&str, &Path) -> Result<PathBuf, String> =
+        match file.file_name().and_then(OsStr::to_str) {
+            Some("bulk.json") => |text, out| show::write_page(out, &parsed(text)?),
+            Some("page.json") => |text, out| page::write_page(out, &parsed(text)?),
+            _ => return Ok(None),
+        };
+    let in_file = |what: String| format!("{}: {what}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| in_file(error.to_string()))?;
+    write(&text, out).map(Some).map_err(in_file)
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// Writes a file of a report.
+fn put(out: &Path, name: &str, text: String) -> Result<PathBuf, String> {
+    fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let file = out.join(name);
+    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(file)
+}
+
+/// The same of figures.
+fn put_json(out: &Path, name: &str, figures: &impl Serialize) -> Result<(), String> {
+    let json = serde_json::to_string(figures).map_err(|error| error.to_string())?;
+    put(out, name, json + "\n").map(drop)
 }
 
 /// Carries the command out.

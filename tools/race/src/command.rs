@@ -78,7 +78,7 @@ enum Action {
         #[command(flatten)]
         place: Where,
     },
-    /// Writes the report of a published `results.json`.
+    /// Writes the report of a published `results.json`, `bulk.json` or `page.json`.
     Report {
         /// File to read.
         results: PathBuf,

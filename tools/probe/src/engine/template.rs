@@ -305,7 +305,22 @@ impl Content {
 }
 
 impl Escape {
+    /// Whether an octet may stay as it is.
+    #[inline]
+    fn keeps(self, octet: u8) -> bool {
+        match self {
+            Self::Plain => true,
+            Self::Field => octet.is_ascii() && !octet.is_ascii_control(),
+            Self::Path => octet.is_ascii_graphic() && octet != b'#',
+            Self::Form => octet.is_ascii_alphanumeric(),
+            Self::Json => octet >= b' ' && octet != b'"' && octet != b'\\',
+        }
+    }
+
     fn write(self, value: &str, text: &mut String) {
+        if value.bytes().all(|octet| self.keeps(octet)) {
+            return text.push_str(value);
+        }
         match self {
             Self::Plain => text.push_str(value),
             Self::Field => {
@@ -313,7 +328,7 @@ impl Escape {
             }
             Self::Path => {
                 for byte in value.bytes() {
-                    if byte.is_ascii_graphic() && byte != b'#' {
+                    if self.keeps(byte) {
                         text.push(char::from(byte));
                     } else {
                         // A text takes all that is written to it.
@@ -332,11 +347,17 @@ impl Escape {
 
 /// A random UUID (RFC 9562 §5.4).
 fn write_uuid(random: &mut Rng, text: &mut String) {
-    let (high, low) = (random.u64(..), random.u64(..));
-    let (first, second, third) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
-    let (fourth, fifth) = (low >> 48 & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
-    // A text takes all that is written to it.
-    let _ = write!(text, "{first:08x}-{second:04x}-4{third:03x}-{fourth:04x}-{fifth:012x}");
+    let mut octets = random.u128(..).to_be_bytes();
+    octets[6] = octets[6] & 0x0f | 0x40;
+    octets[8] = octets[8] & 0x3f | 0x80;
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    for (index, octet) in octets.into_iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push(digit(octet >> 4));
+        text.push(digit(octet & 0x0f));
+    }
 }
 
 /// The templates of one request with their placeholders replaced, in their order.
@@ -504,6 +525,23 @@ mod tests {
             for escape in [Escape::Plain, Escape::Path, Escape::Form, Escape::Json] {
                 let _ = Template::named(&text, &names, escape);
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_escaped_comes_back(value in "[a-z0-9 \\\\\"#%&=+\\PC]{0,24}") {
+            let written = |escape: Escape| {
+                let mut text = String::new();
+                escape.write(&value, &mut text);
+                text
+            };
+            let json = format!("\"{}\"", written(Escape::Json));
+            prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), &*value);
+            let form = written(Escape::Form);
+            let (name, empty) = form_urlencoded::parse(form.as_bytes()).next().unwrap_or_default();
+            prop_assert_eq!((&*name, &*empty), (&*value, ""));
+            prop_assert!(written(Escape::Path).bytes().all(|octet| octet.is_ascii_graphic() && octet != b'#'));
         }
     }
 

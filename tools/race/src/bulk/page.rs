@@ -1,8 +1,7 @@
 //! A page of small objects over a path that is long and loses packets: how long until it is there, by each version of HTTP.
 
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,11 +12,11 @@ use clap::Args;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::Setting;
 use super::loaded::{Parts, Sample};
 use super::prepared::{Gathered, Prepared, gather, versions};
 use super::stack::{Stack, Way};
 use super::stage::Stage;
+use super::{Setting, put, put_json};
 use crate::catalogue::Protocol;
 use crate::figures::{aligned, verdict_text};
 use crate::manifest::Machine;
@@ -102,7 +101,7 @@ impl Row {
 
 /// Everything, as it is written to `page.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Results {
+pub(super) struct Results {
     started_unix_s: u64,
     machine: Machine,
     objects: u32,
@@ -157,7 +156,8 @@ fn run(arguments: &PageArguments) -> Result<bool, String> {
     // What was measured is worth having also when the rest was interrupted.
     let text = tables(&results);
     std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
-    eprintln!("{}", write(arguments, &results)?.display());
+    put_json(&arguments.out, "page.json", &results)?;
+    eprintln!("{}", write_page(&arguments.out, &results)?.display());
     told?;
     Ok(results.rows.iter().all(|row| row.failed.is_none()))
 }
@@ -251,17 +251,8 @@ fn tables(results: &Results) -> String {
     format!("{}\n\n{}", caption(results), aligned(&mut rows(results)))
 }
 
-/// Writes `page.json` and `page.html`; returns the page.
-fn write(arguments: &PageArguments, results: &Results) -> Result<PathBuf, String> {
-    let out = &arguments.out;
-    let put = |name: &str, text: String| {
-        let file = out.join(name);
-        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok::<_, String>(file)
-    };
-    fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let json = serde_json::to_string(results).map_err(|error| error.to_string())?;
-    put("page.json", json + "\n")?;
+/// Writes `page.html`; returns it.
+pub(super) fn write_page(out: &Path, results: &Results) -> Result<PathBuf, String> {
     let lead = format!(
         "{} · {} · {}",
         report::date(results.started_unix_s),
@@ -292,10 +283,8 @@ fn write(arguments: &PageArguments, results: &Results) -> Result<PathBuf, String
         &concurrent.map(line).collect::<Vec<_>>(),
     );
     let section = Section { head: caption(results), plots, rows: rows(results) };
-    put(
-        "page.html",
-        report::plain_page("A page over a long path", &lead, &notes, &[section], &skipped),
-    )
+    let title = "A page over a long path";
+    put(out, "page.html", report::plain_page(title, &lead, &notes, &[section], &skipped))
 }
 
 #[cfg(test)]

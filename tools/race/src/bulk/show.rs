@@ -7,6 +7,7 @@ use super::browser::Parts;
 use super::outcome::{Results, Row};
 use super::stack::Direction;
 use super::swept::{size, sweeps};
+use super::{put, put_json};
 use crate::figures::{aligned, verdict_text};
 use crate::report::{self, Part, Section};
 use crate::statistics::{LogRatios, Rule};
@@ -47,17 +48,16 @@ pub(super) fn tables(results: &Results) -> String {
 
 /// Writes `bulk.json` and `bulk.html`; returns the page.
 pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
-    let put = |name: &str, text: String| {
-        let file = out.join(name);
-        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok::<_, String>(file)
-    };
-    fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let json = serde_json::to_string_pretty(results).map_err(|error| error.to_string())?;
-    put("bulk.json", json + "\n")?;
+    put_json(out, "bulk.json", results)?;
+    write_page(out, results)
+}
+
+/// Writes `bulk.html`; returns it.
+pub(super) fn write_page(out: &Path, results: &Results) -> Result<PathBuf, String> {
     let (lead, notes) = (lead(results), notes(results));
     let (sections, skipped) = (sections(results), skipped(results));
-    put("bulk.html", report::plain_page("Bulk transfer", &lead, &notes, &sections, &skipped))
+    let page = report::plain_page("Bulk transfer", &lead, &notes, &sections, &skipped);
+    put(out, "bulk.html", page)
 }
 
 /// What `bulk.json` in a folder says, as a part of another page; `None` where there is none.
@@ -265,10 +265,35 @@ mod tests {
     fn the_page_escapes_names_and_says_who_was_skipped() {
         let folder = std::env::temp_dir().join(format!("bolide-bulk-{}", std::process::id()));
         let page = fs::read_to_string(write(&folder, &results()).unwrap()).unwrap();
+        let again = crate::bulk::report(&folder.join("bulk.json"), &folder.join("again")).unwrap();
+        assert_eq!(fs::read_to_string(again.unwrap()).unwrap(), page);
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(page.matches("<figure>").count(), 2, "a map and lines");
         assert!(page.contains("nginx: nginx/1.22."));
         assert!(page.contains("Bolide &lt;h2c&gt;") && page.contains("`h2o` is not in PATH"));
+    }
+
+    #[test]
+    fn the_pages_of_published_results_are_made_from_them() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let folder = std::env::temp_dir().join(format!("bolide-published-{}", std::process::id()));
+        let mut pages = 0;
+        for table in fs::read_dir(results).unwrap() {
+            let table = table.unwrap().path();
+            for name in ["bulk.json", "page.json"].map(|name| table.join(name)) {
+                if name.exists() {
+                    let page = crate::bulk::report(&name, &folder).unwrap().unwrap();
+                    assert!(
+                        fs::read_to_string(page).unwrap().contains("<table"),
+                        "{}",
+                        name.display()
+                    );
+                    pages += 1;
+                }
+            }
+        }
+        assert!(pages > 0);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

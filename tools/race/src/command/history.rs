@@ -77,6 +77,10 @@ pub(super) fn show(id: Option<u32>, out: &Path, columns: Columns) -> Result<(), 
 
 /// `bolide race report`.
 pub(super) fn report(file: &Path, out: &Path) -> Result<(), String> {
+    if let Some(page) = bulk::report(file, out)? {
+        print(&format!("report: {}\n", page.display()));
+        return Ok(());
+    }
     let failed = |what: &dyn std::fmt::Display| format!("{}: {what}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
     let manifest = Manifest::parse(&text).map_err(|what| failed(&what))?;
