@@ -110,19 +110,8 @@ impl FrameHead {
         Ok(Some((Self { fin, compressed, opcode, key, length }, end)))
     }
 
-    /// The length of the head, in bytes.
-    #[inline]
-    pub(crate) fn bytes(&self) -> usize {
-        let of_length = match self.length {
-            0..126 => 0,
-            126..0x1_0000 => 2,
-            _ => 8,
-        };
-        2 + of_length + self.key.map_or(0, |key| key.0.len())
-    }
-
-    /// Appends the head.
-    pub(crate) fn write(&self, tail: &mut Vec<u8>) {
+    /// The head as it is sent, and its length.
+    pub(crate) fn encoded(&self) -> ([u8; HEAD_BYTES_MAX], usize) {
         let fin = if self.fin { FIN } else { 0 };
         let compressed = if self.compressed { RSV1 } else { 0 };
         let masked = if self.key.is_some() { MASKED } else { 0 };
@@ -146,7 +135,7 @@ impl FrameHead {
             head[end..end + 4].copy_from_slice(&key.0);
             end += 4;
         }
-        tail.extend_from_slice(&head[..end]);
+        (head, end)
     }
 }
 
@@ -186,14 +175,13 @@ mod tests {
             for key in [None, Some(MaskKey([1, 2, 3, 4]))] {
                 let opcode = Opcode::Binary;
                 let head = FrameHead { fin: true, compressed: true, opcode, key, length };
-                let mut bytes = Vec::new();
-                head.write(&mut bytes);
-                assert_eq!(bytes.len(), head.bytes());
+                let (bytes, end) = head.encoded();
+                let bytes = &bytes[..end];
                 let peer = if key.is_some() { Role::Client } else { Role::Server };
                 for cut in 0..bytes.len() {
                     assert_eq!(FrameHead::parse(&bytes[..cut], peer), Ok(None), "{length} {cut}");
                 }
-                assert_eq!(FrameHead::parse(&bytes, peer), Ok(Some((head, bytes.len()))));
+                assert_eq!(FrameHead::parse(bytes, peer), Ok(Some((head, bytes.len()))));
             }
         }
     }

@@ -156,8 +156,9 @@ impl Codec {
         let key = self.next_key();
         let head = FrameHead { fin, compressed, opcode, key, length: data.len() as u64 };
         let copied = if key.is_some() || is_copied(&data) { data.len() } else { 0 };
-        let tail = self.outbox.tail(head.bytes() + copied);
-        head.write(tail);
+        let (head, head_bytes) = head.encoded();
+        let tail = self.outbox.tail(head_bytes + copied);
+        tail.extend_from_slice(&head[..head_bytes]);
         match key {
             // A server's content keeps its memory.
             None => self.outbox.push(data),

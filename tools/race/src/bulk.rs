@@ -153,25 +153,23 @@ pub(crate) fn part(folder: &Path) -> Option<Part> {
     })
 }
 
-/// Makes the page of a published `bulk.json` or `page.json` again; `None` where the file has another name.
+/// Writes the page of a published `bulk.json` or `page.json`, and returns it; `None` where the file has another name.
 ///
 /// # Errors
 ///
 /// The file can't be read, or the page can't be written.
 pub(crate) fn report(file: &Path, out: &Path) -> Result<Option<PathBuf>, String> {
-    let write: fn(&str, &Path) -> Result<PathBuf, String> =
-        match file.file_name().and_then(OsStr::to_str) {
-            Some("bulk.json") => |text, out| show::write_page(out, &parsed(text)?),
-            Some("page.json") => |text, out| page::write_page(out, &parsed(text)?),
-            _ => return Ok(None),
-        };
-    let in_file = |what: String| format!("{}: {what}", file.display());
-    let text = fs::read_to_string(file).map_err(|error| in_file(error.to_string()))?;
-    write(&text, out).map(Some).map_err(in_file)
+    match file.file_name().and_then(OsStr::to_str) {
+        Some("bulk.json") => show::write_page(out, &read(file)?).map(Some),
+        Some("page.json") => page::write_page(out, &read(file)?).map(Some),
+        _ => Ok(None),
+    }
 }
 
-fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+/// The figures in a file.
+fn read<T: DeserializeOwned>(file: &Path) -> Result<T, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Writes a file of a report.
@@ -182,7 +180,7 @@ fn put(out: &Path, name: &str, text: String) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// The same of figures.
+/// Writes figures beside a report.
 fn put_json(out: &Path, name: &str, figures: &impl Serialize) -> Result<(), String> {
     let json = serde_json::to_string(figures).map_err(|error| error.to_string())?;
     put(out, name, json + "\n").map(drop)

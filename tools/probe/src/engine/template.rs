@@ -318,6 +318,7 @@ impl Escape {
     }
 
     fn write(self, value: &str, text: &mut String) {
+        // Nearly every value: one copy.
         if value.bytes().all(|octet| self.keeps(octet)) {
             return text.push_str(value);
         }

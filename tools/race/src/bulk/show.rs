@@ -7,7 +7,7 @@ use super::browser::Parts;
 use super::outcome::{Results, Row};
 use super::stack::Direction;
 use super::swept::{size, sweeps};
-use super::{put, put_json};
+use super::{put, put_json, read};
 use crate::figures::{aligned, verdict_text};
 use crate::report::{self, Part, Section};
 use crate::statistics::{LogRatios, Rule};
@@ -67,13 +67,10 @@ pub(super) fn write_page(out: &Path, results: &Results) -> Result<PathBuf, Strin
 /// One that can't be read.
 pub(super) fn part(folder: &Path) -> Result<Option<Part>, String> {
     let file = folder.join("bulk.json");
-    let text = match fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{}: {error}", file.display())),
-    };
-    let results: Results =
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    if !file.exists() {
+        return Ok(None);
+    }
+    let results: Results = read(&file)?;
     let notes = std::iter::once(lead(&results)).chain(notes(&results)).collect();
     Ok(Some(Part { notes, sections: sections(&results), skipped: skipped(&results) }))
 }
