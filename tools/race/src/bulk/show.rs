@@ -1,6 +1,5 @@
 //! The tables, the page and the JSON.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::browser::Parts;
@@ -199,6 +198,8 @@ fn parts(results: &Results) -> Option<Section> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::bulk::outcome::{Point, Sample};
     use crate::bulk::stack::Stack;
