@@ -19,6 +19,10 @@ const WAYS: &[(&str, bool, &str)] = &[
 
 const HTTP3: &str = "--http3-only";
 
+/// A ClientHello of one datagram: curl 8.14 with OpenSSL 3.5 never sends its SETTINGS and its encoder's instructions where
+/// the second one was lost or late, as it is with Caddy.
+const ONE_DATAGRAM: [&str; 2] = ["--curves", "X25519"];
+
 fn each_way(test: &str, check: impl Fn(&Path, &[&str], &str, &str)) {
     let Some(curl) = find("curl", test) else { return };
     let newer = debian_13("curl", test);
@@ -28,7 +32,10 @@ fn each_way(test: &str, check: impl Fn(&Path, &[&str], &str, &str)) {
         let options = ["--silent", "--show-error", "--insecure", "--max-time", "60", option];
         match &newer {
             _ if *option != HTTP3 => check(&curl, &options, url, version),
-            Some(run) => check(run, &[&["curl"], &options[..]].concat(), url, version),
+            Some(run) => {
+                let options = [&["curl"], &options[..], &ONE_DATAGRAM].concat();
+                check(run, &options, url, version);
+            }
             None => {}
         }
     }
@@ -136,7 +143,8 @@ fn curl_comes_back_over_http3() {
     let server = Server::start(&["--https", "127.0.0.1:0"]);
     let known = scratch("curl_comes_back_over_http3").join("alt-svc").display().to_string();
     let ping = format!("{}/ping", server.https());
-    let arguments = ["curl", "-sS", "-k", "--alt-svc", &known, "--write-out", " %{http_version}"];
+    let plain = ["curl", "-sS", "-k", "--alt-svc", &known, "--write-out", " %{http_version}"];
+    let arguments = [&plain[..], &ONE_DATAGRAM].concat();
     for version in ["2", "3"] {
         let answer = run(&curl, arguments.iter().chain(&[ping.as_str()])).well();
         assert_eq!(answer.text(), format!("pong {version}"));
