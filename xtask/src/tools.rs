@@ -58,6 +58,17 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
             .current_dir(clients.join("go"));
         report.step("tools: Go client", command);
     }
+    if clients.join("quiche").exists() && !binaries.join("quiche-peer").exists() {
+        let mut command = Command::new("cargo");
+        command
+            .args(["install", "--quiet", "--locked", "--debug", "--path"])
+            .arg(clients.join("quiche"))
+            .arg("--root")
+            .arg(&tools)
+            .arg("--target-dir")
+            .arg(tools.join("quiche"));
+        report.step("tools: client and server of quiche", command);
+    }
     let newer = tools.join("debian-13");
     if !newer.join("run").exists() {
         let mut command = Command::new("sh");

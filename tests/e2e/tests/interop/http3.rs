@@ -1,4 +1,5 @@
-//! HTTP/3: aioquic and libcurl (ngtcp2) as clients, frames that are wrong, and `bolide load` against aioquic and quic-go.
+//! HTTP/3: aioquic, libcurl (ngtcp2) and quiche as clients, frames that are wrong, and `bolide load` against aioquic,
+//! quic-go and quiche.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -118,4 +119,17 @@ fn load_over_http3_against_quic_go() {
     let test = "load_over_http3_against_quic_go";
     let Some(client) = find("go-client", test) else { return };
     Foreign::start(&client, &["serve"], test).load_each_way();
+}
+
+#[test]
+fn quiche_in_both_roles() {
+    let test = "quiche_in_both_roles";
+    let Some(quiche) = find("quiche-peer", test) else { return };
+    let server = Server::start(&["--https", "127.0.0.1:0"]);
+    let address = server.https().trim_start_matches("https://");
+    let text = run(&quiche, ["client", address]).well().text();
+    for way in ["ping", "bodies", "at once", "head"] {
+        assert!(text.contains(&format!("ok: {way}\n")), "{way}: {text}");
+    }
+    Foreign::start(&quiche, &["serve"], test).load_each_way();
 }
