@@ -103,7 +103,8 @@ pub(super) fn latencies(histogram: Histogram<u64>) -> Latencies {
         deviation_ns: if histogram.is_empty() { 0.0 } else { histogram.stdev() },
         min_ns: if histogram.is_empty() { 0 } else { histogram.min() },
         percentiles_ns,
-        max_ns: histogram.max(),
+        // Not `max`, which takes what is shorter than can be told for nothing at all.
+        max_ns: histogram.value_at_quantile(1.0),
         hdr_v2: STANDARD.encode(bytes),
         histogram: Some(histogram),
     }
@@ -146,6 +147,17 @@ mod tests {
         let bytes = STANDARD.decode(reported.hdr_v2).unwrap();
         let back: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
         assert_eq!(back, histogram);
+    }
+
+    #[test]
+    fn no_percentile_is_above_the_maximum() {
+        for shorter_than_can_be_told in [0, 100] {
+            let mut histogram = empty();
+            histogram.saturating_record(shorter_than_can_be_told);
+            let reported = latencies(histogram);
+            assert_eq!(reported.percentiles_ns["p50"], reported.max_ns);
+            assert!(reported.mean_ns <= reported.max_ns as f64, "{reported:?}");
+        }
     }
 
     #[test]
