@@ -8,6 +8,8 @@ pub(crate) struct Streams {
     slots: Vec<Option<Stream>>,
     free: Vec<u32>,
     index: Vec<(u32, u32)>,
+    /// The slot that was found last: most of what is done with a stream is done at once.
+    last: u32,
     /// The highest number that was opened.
     pub(crate) highest: u32,
     /// What the open streams make us hold besides themselves, in bytes.
@@ -22,15 +24,25 @@ impl Streams {
     }
 
     #[inline]
+    fn slot(&self, number: u32) -> Option<u32> {
+        match self.slots.get(self.last as usize) {
+            Some(Some(stream)) if stream.number == number => Some(self.last),
+            _ => {
+                let at = self.index.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+                Some(self.index[at].1)
+            }
+        }
+    }
+
+    #[inline]
     pub(crate) fn find(&mut self, number: u32) -> Option<&mut Stream> {
-        let at = self.index.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        self.slots.get_mut(self.index[at].1 as usize)?.as_mut()
+        self.last = self.slot(number)?;
+        self.slots[self.last as usize].as_mut()
     }
 
     #[inline]
     pub(crate) fn peek(&self, number: u32) -> Option<&Stream> {
-        let at = self.index.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        self.slots.get(self.index[at].1 as usize)?.as_ref()
+        self.slots[self.slot(number)? as usize].as_ref()
     }
 
     /// Opens a stream whose number is not in use.
@@ -50,8 +62,9 @@ impl Streams {
     pub(crate) fn remove(&mut self, number: u32) {
         if let Ok(at) = self.index.binary_search_by_key(&number, |(number, _)| *number) {
             let (_, slot) = self.index.remove(at);
-            let stream = self.slots[slot as usize].take();
-            self.charged_bytes -= stream.map_or(0, |stream| stream.charged_bytes);
+            let stream = &mut self.slots[slot as usize];
+            self.charged_bytes -= stream.as_ref().map_or(0, |stream| stream.charged_bytes);
+            *stream = None;
             self.free.push(slot);
         }
     }

@@ -256,7 +256,7 @@ impl Connection {
 
     /// Nothing more comes on a stream, or is wanted of it.
     fn end_reading(&mut self, stream: u64) {
-        self.receiving.end(stream, self.inner.stats().frame_rx.stream);
+        self.receiving.end(stream, || self.inner.stats().frame_rx.stream);
     }
 
     /// What the transport keeps at most of what was written, and of what has come and was not read, in bytes.

@@ -110,7 +110,7 @@ impl Receiving {
     }
 
     /// Nothing more comes on a stream, or is wanted of it; `pieces` have come on all streams until now.
-    pub(crate) fn end(&mut self, stream: u64, pieces: u64) {
+    pub(crate) fn end(&mut self, stream: u64, pieces: impl FnOnce() -> u64) {
         if let Ok(at) = self.find(stream) {
             let over = self.open.remove(at);
             self.stalled -= usize::from(over.is_stalled);
@@ -121,7 +121,7 @@ impl Receiving {
         }
         if self.open.is_empty() {
             // Some have come twice.
-            self.pieces_read = pieces;
+            self.pieces_read = pieces();
         }
     }
 
@@ -270,11 +270,11 @@ mod tests {
         assert_eq!(held(&receiving), 600);
         // What is read of the second does not make what is left of the first less, once that is alone.
         receiving.read(4, 300);
-        receiving.end(4, 2);
+        receiving.end(4, || 2);
         assert_eq!(held(&receiving), 300);
         receiving.knows_all();
         receiving.begin(8);
-        receiving.end(0, 2);
+        receiving.end(0, || 2);
         assert_eq!(held(&receiving), 0, "nothing has come since it was opened");
         receiving.arrived(10 << 20);
         assert_eq!(held(&receiving), FIRST_WINDOW_BYTES as usize);
@@ -308,7 +308,7 @@ mod tests {
         receiving.read(0, 1);
         assert_eq!(receiving.pause(), Some(FIRST_WINDOW_BYTES + STREAM_WINDOW_BYTES));
         assert_eq!(receiving.pause(), None);
-        receiving.end(0, 0);
+        receiving.end(0, || 0);
         receiving.read(4, 1);
         assert_eq!(receiving.pause(), None, "it takes the place of the other");
         for stream in (8..80).step_by(4) {
