@@ -147,21 +147,19 @@ impl Request {
         };
         let mut digits = itoa::Buffer::new();
         let length = digits.format(extra.content_bytes).as_bytes();
-        let mut fields: SmallVec<[FieldRef<'_>; FIELDS_COUNT]> = self
-            .fields
-            .iter()
-            .map(|line| FieldRef {
-                known: line.known,
-                name: line.name.as_str(),
-                value: match &line.template {
-                    // What is put in may begin or end with spaces (RFC 9110 §5.5).
-                    Some(_) => texts.next().unwrap_or_default().trim_ascii().as_bytes(),
-                    None if line.known == Some(FieldName::ContentLength) => length,
-                    None => line.value.as_bytes(),
-                },
-                sensitive: line.value.is_sensitive(),
-            })
-            .collect();
+        // Filled where it is: `collect` would copy all of it once more.
+        let mut fields = SmallVec::<[FieldRef<'_>; FIELDS_COUNT]>::new();
+        fields.extend(self.fields.iter().map(|line| FieldRef {
+            known: line.known,
+            name: line.name.as_str(),
+            value: match &line.template {
+                // What is put in may begin or end with spaces (RFC 9110 §5.5).
+                Some(_) => texts.next().unwrap_or_default().trim_ascii().as_bytes(),
+                None if line.known == Some(FieldName::ContentLength) => length,
+                None => line.value.as_bytes(),
+            },
+            sensitive: line.value.is_sensitive(),
+        }));
         if extra.hop.is_some_and(|hop| hop.method.is_some()) {
             let of_content = [CONTENT_LENGTH, CONTENT_TYPE];
             fields.retain(|field| !of_content.iter().any(|name| field.name == name.as_str()));
