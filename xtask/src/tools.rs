@@ -58,7 +58,7 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
             .current_dir(clients.join("go"));
         report.step("tools: Go client", command);
     }
-    if clients.join("quiche").exists() && !binaries.join("quiche-peer").exists() {
+    if clients.join("quiche").exists() {
         let mut command = Command::new("cargo");
         command
             .args(["install", "--quiet", "--locked", "--debug", "--path"])

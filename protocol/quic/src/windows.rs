@@ -109,7 +109,7 @@ impl Receiving {
         }
     }
 
-    /// Nothing more comes on a stream, or is wanted of it; `pieces` have come on all streams until now.
+    /// Nothing more comes on a stream, or is wanted of it; `pieces` says how many have come on all streams until now.
     pub(crate) fn end(&mut self, stream: u64, pieces: impl FnOnce() -> u64) {
         if let Ok(at) = self.find(stream) {
             let over = self.open.remove(at);
