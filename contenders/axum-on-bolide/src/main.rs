@@ -6,8 +6,6 @@
 
 #[path = "../../axum/src/app.rs"]
 mod app;
-#[path = "../../axum/src/options.rs"]
-mod options;
 
 use std::error::Error;
 use std::fs;
@@ -17,22 +15,22 @@ use std::process::ExitCode;
 
 use bolide::server::Listener;
 use bolide::tls::{Identity, Tls};
-
-use crate::options::Options;
+use clap::Parser;
+use contender_program::{Options, Secure, raise_file_limit};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let options = Options::read()?;
-    options::raise_file_limit()?;
-    let identity = Identity::from_pem(&fs::read(&options.cert)?, &fs::read(&options.key)?)?;
+    let Options { clear, secure: Secure { tls_port, cert, key }, www } = Options::parse();
+    raise_file_limit()?;
+    let identity = Identity::from_pem(&fs::read(&cert)?, &fs::read(&key)?)?;
     let tls = Tls::new(&identity)?;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let secure = Listener::Tcp(local(options.tls_port));
-    bolide::tower::serve(local(options.port), app::router(&options.www))
+    let secure = Listener::Tcp(local(tls_port));
+    bolide::tower::serve(local(clear.port), app::router(&www))
         .server(|server| server.listener(secure, Some(&tls)))
-        .workers(options.workers)
+        .workers(clear.workers)
         .run()?;
     Ok(())
 }

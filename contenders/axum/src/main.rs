@@ -8,8 +8,6 @@
 //! Its allocator is mimalloc and its TLS rustls on aws-lc-rs, as Bolide's are.
 
 mod app;
-mod options;
-mod tls;
 
 use std::error::Error;
 use std::io;
@@ -19,6 +17,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::serve::ListenerExt;
+use clap::Parser;
+use contender_program::{Options, acceptor, raise_file_limit};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -26,8 +26,6 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsAcceptor;
-
-use crate::options::Options;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -75,13 +73,13 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let options = Options::read()?;
-    options::raise_file_limit()?;
-    let acceptor = tls::acceptor(&options.cert, &options.key)?;
+    let options = Options::parse();
+    raise_file_limit()?;
+    let acceptor = acceptor(&options.secure.cert, &options.secure.key)?;
     let listen = |port| listen(port).map_err(|error| format!("cannot listen on {port}: {error}"));
-    let (clear, secure) = (listen(options.port)?, listen(options.tls_port)?);
+    let (clear, secure) = (listen(options.clear.port)?, listen(options.secure.tls_port)?);
     let app = app::router(&options.www);
-    runtime(options.workers)?.block_on(async {
+    runtime(options.clear.workers)?.block_on(async {
         let secure = TcpListener::from_std(secure)?;
         tokio::spawn(serve_tls(secure, acceptor, app.clone()));
         let clear = TcpListener::from_std(clear)?.tap_io(|socket| {

@@ -15,6 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::thread;
 
+use clap::Parser;
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
@@ -117,23 +118,19 @@ fn listen(port: u16) -> io::Result<TcpListener> {
     Ok(TcpListener::from_std(socket.into()))
 }
 
-/// The port and the number of workers.
-fn options() -> Result<(u16, usize), String> {
-    let (mut port, mut workers) = (None, 1);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().ok_or(format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--port" => port = Some(value.parse().map_err(|_| format!("no port: {value}"))?),
-            "--workers" => workers = value.parse().map_err(|_| format!("no number: {value}"))?,
-            _ => return Err(format!("unknown option {name}; there are --port and --workers")),
-        }
-    }
-    Ok((port.ok_or("--port is missing")?, workers.max(1)))
+/// The command line, read.
+#[derive(Parser)]
+struct Options {
+    /// The port.
+    #[arg(long)]
+    port: u16,
+    /// How many threads serve.
+    #[arg(long, default_value_t = 1)]
+    workers: usize,
 }
 
 fn serve() -> Result<(), String> {
-    let (port, workers) = options()?;
+    let Options { port, workers } = Options::parse();
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
         .map_err(|error| format!("cannot raise the limit of open files: {error}"))?;

@@ -7,9 +7,7 @@
 //! Its allocator is mimalloc and its TLS rustls on aws-lc-rs, as Bolide's are.
 
 mod body;
-mod options;
 mod routes;
-mod tls;
 
 use std::error::Error;
 use std::io;
@@ -17,6 +15,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Parser;
+use contender_program::{Clear, Secure, acceptor, raise_file_limit};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -25,10 +25,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::options::Options;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The command line.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    clear: Clear,
+    #[command(flatten)]
+    secure: Secure,
+}
 
 type Http = auto::Builder<TokioExecutor>;
 
@@ -105,15 +112,14 @@ fn work(
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let options = Options::read()?;
-    options::raise_file_limit()?;
-    let acceptor = tls::acceptor(&options.cert, &options.key)?;
+    let Options { clear: Clear { host, port, workers }, secure } = Options::parse();
+    raise_file_limit()?;
+    let acceptor = acceptor(&secure.cert, &secure.key)?;
     let mut threads = Vec::new();
-    for _ in 0..options.workers {
-        let listen = |port| {
-            listen(options.host, port).map_err(|error| format!("cannot listen on {port}: {error}"))
-        };
-        let (clear, secure) = (listen(options.port)?, listen(options.tls_port)?);
+    for _ in 0..workers {
+        let listen =
+            |port| listen(host, port).map_err(|error| format!("cannot listen on {port}: {error}"));
+        let (clear, secure) = (listen(port)?, listen(secure.tls_port)?);
         let acceptor = acceptor.clone();
         threads.push(std::thread::spawn(move || work(clear, secure, acceptor)));
     }

@@ -6,8 +6,6 @@
 
 #[path = "../../tonic/src/app.rs"]
 mod app;
-#[path = "../../tonic/src/options.rs"]
-mod options;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -15,19 +13,26 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
 use bolide::tower::GrpcDeadline;
-
-use crate::options::Options;
+use clap::Parser;
+use contender_program::{Clear, raise_file_limit};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The command line.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    clear: Clear,
+}
+
 fn run() -> Result<(), Box<dyn Error>> {
-    let options = Options::read()?;
-    options::raise_file_limit()?;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+    let Options { clear } = Options::parse();
+    raise_file_limit()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, clear.port));
     // Deadlines are kept as tonic's own server keeps them.
     let app = GrpcDeadline::new(app::routes().prepare());
-    bolide::tower::serve(address, app).workers(options.workers).run()?;
+    bolide::tower::serve(address, app).workers(clear.workers).run()?;
     Ok(())
 }
 

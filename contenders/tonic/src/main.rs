@@ -7,20 +7,26 @@
 //! The port speaks HTTP/2 by prior knowledge. Its allocator is mimalloc, as Bolide's is.
 
 mod app;
-mod options;
 
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
+use clap::Parser;
+use contender_program::{Clear, raise_file_limit};
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::Server;
 
-use crate::options::Options;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The command line.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    clear: Clear,
+}
 
 fn runtime(workers: usize) -> io::Result<Runtime> {
     match workers {
@@ -30,11 +36,11 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let options = Options::read()?;
-    options::raise_file_limit()?;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+    let Options { clear } = Options::parse();
+    raise_file_limit()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, clear.port));
     let server = Server::builder().add_routes(app::routes());
-    runtime(options.workers)?.block_on(server.serve(address))?;
+    runtime(clear.workers)?.block_on(server.serve(address))?;
     Ok(())
 }
 

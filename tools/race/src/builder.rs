@@ -9,7 +9,6 @@ use std::time::Duration;
 use crate::contender::{Build, Contender, Sources};
 use crate::interrupt::Interrupt;
 use crate::process::{find_program, last_lines};
-use crate::workplace;
 
 /// The profile of cargo by which contenders are built: this program's own, so that all have the same chances.
 pub(crate) const PROFILE: &str =
@@ -52,25 +51,6 @@ pub(crate) fn place(
     Ok(Place { out: folder.join("out"), folder, is_built })
 }
 
-/// A directory that builds by cargo share, each of a workspace of its own: it is gone when the last of them has ended, for
-/// nothing in it is of use to anything else.
-#[derive(Debug)]
-pub(crate) struct Target(PathBuf);
-
-impl Target {
-    /// In `cache`; made by the first build that uses it.
-    pub(crate) fn new(cache: &Path) -> Self {
-        Self(workplace::of_this_process(cache))
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        // It is not there where nothing was built.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// How long `contender` takes to build, about; nothing if it need not or can't be built.
 pub(crate) fn estimate(contender: &Contender, sources: &Sources, cache: &Path) -> Option<Duration> {
     let build = contender.build.as_ref()?;
@@ -87,7 +67,6 @@ impl Place {
         build: &Build,
         sources: &Sources,
         interrupt: &Interrupt,
-        target: &Target,
     ) -> Result<(), String> {
         if self.is_built {
             return Ok(());
@@ -106,7 +85,7 @@ impl Place {
         }
         fs::create_dir_all(&self.out).map_err(failed)?;
         let log = self.folder.join("log");
-        let status = self.run(build, sources, &src, &log, interrupt, target)?;
+        let status = self.run(build, sources, &src, &log, interrupt)?;
         if !status.success() {
             let said = last_lines(&log);
             return Err(format!("its build failed ({status}); it said\n{said}"));
@@ -121,18 +100,12 @@ impl Place {
         src: &Path,
         log: &Path,
         interrupt: &Interrupt,
-        target: &Target,
     ) -> Result<ExitStatus, String> {
         let failed = |error: std::io::Error| format!("its build can't be run: {error}");
         let out = self.out.display().to_string();
         let contenders = sources.folder().unwrap_or_else(|| Path::new("")).display().to_string();
-        let target = target.0.display().to_string();
-        let filled = [
-            ("{out}", out.as_str()),
-            ("{contenders}", &contenders),
-            ("{target}", &target),
-            ("{profile}", PROFILE),
-        ];
+        let filled =
+            [("{out}", out.as_str()), ("{contenders}", &contenders), ("{profile}", PROFILE)];
         let fill = |word: &String| {
             filled.iter().fold(word.clone(), |word, (name, value)| word.replace(name, value))
         };
@@ -205,7 +178,7 @@ mod tests {
         let cache = root.join("cache");
         let place = place(&contender, &build, &sources, &cache).unwrap();
         let estimate = estimate(&contender, &sources, &cache);
-        let done = place.build(&build, &sources, &Interrupt::default(), &Target::new(&cache));
+        let done = place.build(&build, &sources, &Interrupt::default());
         (done, estimate.is_some())
     }
 
@@ -236,38 +209,13 @@ mod tests {
         for text in ["one", "two"] {
             fs::write(root.join("engine/b.txt"), text).unwrap();
             let place = place(&contender, &build, &sources, &cache).unwrap();
-            place.build(&build, &sources, &Interrupt::default(), &Target::new(&cache)).unwrap();
+            place.build(&build, &sources, &Interrupt::default()).unwrap();
             assert_eq!(fs::read_to_string(place.out.join("program")).unwrap(), text);
             places.push(place);
         }
         assert_ne!(places[0], places[1]);
         let carried = place(&contender, &build, &Sources::Carried, &cache).unwrap_err();
         assert!(carried.contains("checkout"), "{carried}");
-        fs::remove_dir_all(root).unwrap();
-    }
-
-    #[test]
-    fn builds_share_a_directory_that_goes_with_the_last() {
-        let root = folder("shared");
-        let sources = Sources::Folder(root.join("contenders"));
-        let cache = root.join("cache");
-        let target = Target::new(&cache);
-        let counts = ["first", "second"].map(|name| {
-            let command = "mkdir -p {target}; echo >> {target}/shared; cp {target}/shared {out}";
-            let mut contender = contender(command);
-            contender.name = name.to_owned();
-            let build = contender.build.clone().unwrap();
-            let place = place(&contender, &build, &sources, &cache).unwrap();
-            place.build(&build, &sources, &Interrupt::default(), &target).unwrap();
-            fs::read_to_string(place.out.join("shared")).unwrap().lines().count()
-        });
-        assert_eq!(counts, [1, 2]);
-        drop(target);
-        let left = fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut left: Vec<_> = left.filter_map(|name| name.into_string().ok()).collect();
-        left.sort();
-        assert_eq!(left.len(), 2, "{left:?}");
-        assert!(left[0].starts_with("first-") && left[1].starts_with("second-"), "{left:?}");
         fs::remove_dir_all(root).unwrap();
     }
 

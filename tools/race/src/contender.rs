@@ -84,8 +84,7 @@ pub struct Build {
     #[serde(default)]
     pub beside: Vec<String>,
     /// The command, run in that folder; `{out}` is where to put what it makes, `{contenders}` the
-    /// folder of the TOML file, `{target}` a directory that builds by cargo share and that goes with the last of them,
-    /// `{profile}` the profile of cargo that this program was built with (`release` or `dist`).
+    /// folder of the TOML file, `{profile}` the profile of cargo that this program was built with (`release` or `dist`).
     pub command: Vec<String>,
     /// Programs that it needs.
     #[serde(default)]

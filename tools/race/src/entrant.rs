@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bolide_probe::nearest::suggestion;
 
-use crate::builder::{self, Target};
+use crate::builder;
 use crate::catalogue::{Cell, Certificate, Protocol};
 use crate::contender::{Contender, Sources};
 use crate::interrupt::Interrupt;
@@ -39,7 +39,6 @@ pub(crate) fn detect(
     contender: &Contender,
     sources: &Sources,
     interrupt: &Interrupt,
-    target: &Target,
 ) -> Result<Present, String> {
     let install = contender.detect.install.as_deref();
     let hint = install.map(|command| format!("; `{command}` brings it")).unwrap_or_default();
@@ -63,7 +62,7 @@ pub(crate) fn detect(
         Some(build) => {
             let cache = crate::workplace::cache();
             let place = builder::place(contender, build, sources, &cache)?;
-            place.build(build, sources, interrupt, target).map_err(|error| error + &hint)?;
+            place.build(build, sources, interrupt).map_err(|error| error + &hint)?;
             Some(place.out)
         }
     };

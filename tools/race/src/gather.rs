@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bolide_semantics::in_lines;
 
-use crate::builder::{self, Target};
+use crate::builder;
 use crate::contender::{Contender, Sources};
 use crate::entrant::{Present, detect};
 use crate::interrupt::Interrupt;
@@ -23,7 +23,6 @@ pub(crate) fn gather(
     interrupt: &Interrupt,
 ) -> Result<Vec<Result<Present, String>>, String> {
     let cache = workplace::cache();
-    let target = Target::new(&cache);
     let builds: Vec<Option<Duration>> =
         contenders.iter().map(|one| builder::estimate(one, sources, &cache)).collect();
     let count = builds.iter().flatten().count();
@@ -36,7 +35,7 @@ pub(crate) fn gather(
             progress.begin(number, count, &format!("building {}", contender.name));
             progress.say("once, the result is kept");
         }
-        let one = detect(contender, sources, interrupt, &target);
+        let one = detect(contender, sources, interrupt);
         if let Some(estimate) = build {
             progress.end(estimate);
         }

@@ -40,14 +40,6 @@ fn remove_leftovers(above: &Path) {
     }
 }
 
-/// A folder in `above` that no other process uses, and no other caller of this one's. Removes what killed runs have left there.
-pub(crate) fn of_this_process(above: &Path) -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    remove_leftovers(above);
-    let (id, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    above.join(format!("{FOLDER}{id}-{number}"))
-}
-
 /// The folder of one race.
 #[derive(Debug)]
 pub(crate) struct Workplace {
@@ -59,7 +51,11 @@ impl Workplace {
     /// Makes it: with files to serve and a certificate for `localhost`, 127.0.0.1 and the server of a
     /// lab: some servers choose theirs by the address.
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
-        let root = of_this_process(&std::env::temp_dir());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let above = std::env::temp_dir();
+        remove_leftovers(&above);
+        let (id, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let root = above.join(format!("{FOLDER}{id}-{number}"));
         // An earlier process with this number may have left something there.
         let _ = fs::remove_dir_all(&root);
         let place = Self { root, random: Rng::with_seed(seed ^ u64::from(std::process::id())) };

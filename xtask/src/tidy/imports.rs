@@ -239,8 +239,13 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-e2e", &["bolide", "bolide-launcher"]),
     ("bolide-tower-tests", &["bolide"]),
     ("bolide-examples", &["bolide"]),
-    ("axum-on-bolide", &["bolide"]),
-    ("tonic-on-bolide", &["bolide"]),
+    ("contender-program", &[]),
+    ("axum-contender", &["contender-program"]),
+    ("axum-on-bolide", &["bolide", "contender-program"]),
+    ("floor-contender", &[]),
+    ("hyper-contender", &["contender-program"]),
+    ("tonic-contender", &["contender-program"]),
+    ("tonic-on-bolide", &["bolide", "contender-program"]),
     ("xtask", &[]),
 ];
 

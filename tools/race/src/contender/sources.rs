@@ -61,7 +61,7 @@ impl Sources {
         let mut files = Vec::new();
         for name in names {
             let Some(folder) = self.folder() else {
-                return Err("it is made of Bolide's own sources: race in a checkout".to_owned());
+                return Err("it is built in a checkout of Bolide: race there".to_owned());
             };
             let path = folder.join(name);
             let missing = |error| format!("`contenders/{name}`, of which it is made: {error}");

@@ -29,8 +29,7 @@ fn present(part: &str, interrupt: &Interrupt) -> Present {
         if part == "mute" { 0.5 } else { 20.0 },
     );
     let contender = Contender::parse(&text, part).unwrap();
-    let target = crate::builder::Target::new(&crate::workplace::cache());
-    crate::entrant::detect(&contender, &Sources::Carried, interrupt, &target).unwrap()
+    crate::entrant::detect(&contender, &Sources::Carried, interrupt).unwrap()
 }
 
 fn cell() -> Cell {

@@ -10,8 +10,12 @@ use tokio_rustls::rustls::crypto::aws_lc_rs::Ticketer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What makes streams of sockets, for the certificate and key in these PEM files.
-pub(crate) fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, Box<dyn Error>> {
+/// Makes TLS streams of sockets, with the certificate and key in these PEM files.
+///
+/// # Errors
+///
+/// A file that can't be read, or isn't PEM, or a key of another certificate.
+pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, Box<dyn Error>> {
     let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_file(key)?;
     let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
