@@ -81,8 +81,7 @@ impl Server {
     }
 
     fn datagram(&mut self, bytes: &[u8]) {
-        let received =
-            Datagram { from: client(), to: None, ecn: 0, bytes: BytesMut::from(bytes) };
+        let received = Datagram { from: client(), to: None, ecn: 0, bytes: BytesMut::from(bytes) };
         match self.endpoint.receive(received, false, self.now, &mut self.buffer) {
             Arrived::For(key, delivery) => {
                 if let Some(quic) = self.quic.as_mut().filter(|quic| quic.key() == key) {

@@ -8,7 +8,11 @@ use bolide_client::{Event, EventParser, TooLong};
 use libfuzzer_sys::fuzz_target;
 
 /// Reads a piece of a stream.
-fn push(parser: &mut EventParser, mut piece: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+fn push(
+    parser: &mut EventParser,
+    mut piece: &[u8],
+    events: &mut Vec<Event>,
+) -> Result<(), TooLong> {
     while let Some(event) = parser.next_event(&mut piece)? {
         events.push(event);
     }

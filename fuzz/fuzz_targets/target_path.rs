@@ -9,7 +9,8 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: &[u8]| {
     let Ok(path) = std::str::from_utf8(input) else { return };
     if !has_dot_segment(input) {
-        let read = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
+        let read =
+            path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
         let read = read.replace("%5c", "/").replace("%5C", "/").replace('\\', "/");
         assert!(!read.split('/').any(|segment| matches!(segment, "." | "..")), "{path}");
         assert!(!read.contains("/..;") && !read.contains("/.;"), "{path}");

@@ -64,9 +64,10 @@ pub(crate) fn command(seconds: u32) -> Command {
 fn build(report: &mut Report, root: &Path) {
     let mut build = Command::new(cargo());
     build
-        .args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()])
-        .args(["--target-dir", "fuzz/target"])
+        .args(["build", "--release", "-p", "bolide-fuzz", "--features", "targets"])
+        .args(["--target", &host(), "--target-dir", "fuzz/target"])
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"))
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
         .current_dir(root);
     report.step("fuzz: build", build);
 }
