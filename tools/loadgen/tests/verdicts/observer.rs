@@ -22,13 +22,14 @@ use http::{HeaderMap, HeaderValue, Method};
 use crate::Free;
 
 /// How long a response is delayed, in milliseconds; each time of these is as likely.
-const DELAYS_MS: std::ops::Range<u64> = 50..150;
+const DELAYS_MS: std::ops::Range<u64> = 200..600;
 
-/// How far the generator's latencies may be from the relay's, as a share of them.
+/// How far the generator's latencies may be from the relay's, as a share of them: some milliseconds, within which a busy machine
+/// lets both of them run.
 const PRECISION: f64 = 0.01;
 
 const REQUESTS_COUNT: u64 = 300;
-const CONNECTIONS_COUNT: usize = 40;
+const CONNECTIONS_COUNT: usize = 80;
 
 /// What is loaded.
 pub(crate) struct Seen {
@@ -37,7 +38,7 @@ pub(crate) struct Seen {
     change: fn(&mut Plan),
 }
 
-const OPEN: Load = Load::Open { rate: 200.0, arrivals: Arrivals::Poisson };
+const OPEN: Load = Load::Open { rate: 100.0, arrivals: Arrivals::Poisson };
 
 pub(crate) const KINDS: [Seen; 6] = [
     Seen { name: "latency_is_what_an_observer_sees", load: Load::Closed, change: |_| {} },

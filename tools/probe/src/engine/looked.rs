@@ -59,19 +59,13 @@ impl Looked {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
-    use std::sync::Arc;
-    use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
     use bolide_eventloop::{Outbound, Service, Token};
 
     use super::*;
-    use crate::engine::recipe::Recipe;
     use crate::engine::service::{LoadService, LoadSession};
-    use crate::engine::share::Share;
-    use crate::engine::task::{limits, task};
-    use crate::engine::testing::plan_for;
+    use crate::engine::testing::service;
 
     /// A connection on which so many segments were sent again.
     #[derive(Debug)]
@@ -126,27 +120,6 @@ mod tests {
         assert!(of.rtt.max() >= 59_000_000);
     }
 
-    fn service() -> LoadService {
-        let plan = plan_for("127.0.0.1:1".parse().unwrap());
-        let limits = limits(&plan);
-        let task = Arc::new(task(&plan, &limits, Instant::now()).unwrap());
-        let (news, _) = channel();
-        let (_, commands) = channel();
-        let recipe = Recipe {
-            number: 0,
-            threads: 1,
-            share: Share::WHOLE,
-            task,
-            seats: 3,
-            limits,
-            seed: 1,
-            core: None,
-            news,
-            commands,
-        };
-        LoadService::new(recipe, Rc::default())
-    }
-
     fn connection(service: &mut LoadService, seat: u64) -> LoadSession {
         let outbound = Outbound { token: Token::NOBODY, tag: seat, datagrams_to: None };
         service.connecting(&outbound, Instant::now()).unwrap().0
@@ -154,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_ends_within_a_phase_is_counted_at_its_end() {
-        let mut service = service();
+        let (mut service, _commands) = service();
         let [mut early, mut lasting] = [0, 1].map(|seat| connection(&mut service, seat));
         service.closing(&mut early, &Planted(100));
         service.begin_measurement();

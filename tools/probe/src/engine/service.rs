@@ -47,14 +47,13 @@ pub(super) struct LoadSession {
     socket: Option<Box<Socket>>,
 }
 
-/// Where a phase's measurement stands.
+/// Where a phase stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Idle,
     /// The phase begins soon.
     Waiting,
-    WarmUp,
-    Measuring,
+    Running,
     /// The last look at every connection is under way.
     Counting,
 }
@@ -72,6 +71,8 @@ pub(super) struct LoadService {
     stage: Stage,
     /// Every connection has a last look at what TCP counted.
     counting: bool,
+    /// A phase's measurement has not begun yet.
+    awaits_measurement: bool,
     /// How many measurements have begun.
     measurement: u32,
     /// Somebody waits for the connections to be there.
@@ -102,6 +103,7 @@ impl LoadService {
             handle,
             stage: Stage::Idle,
             counting: false,
+            awaits_measurement: false,
             measurement: 0,
             connecting: false,
             quiet_ns: 0,
@@ -132,6 +134,7 @@ impl LoadService {
                     self.state.counted_in_flight = 0;
                     self.state.interval = Interval::new();
                     self.stage = Stage::Waiting;
+                    self.awaits_measurement = true;
                     self.look = 1;
                     // Everybody says what it has room for, or leaves its seat.
                     self.call_all(agenda);
@@ -181,18 +184,12 @@ impl LoadService {
                 return agenda.alarm(self.state.task.instant(self.state.pacer.start_ns));
             }
             Stage::Waiting => {
-                self.stage = Stage::WarmUp;
+                self.stage = Stage::Running;
                 self.call_all(agenda);
             }
-            Stage::WarmUp | Stage::Measuring => {}
+            Stage::Running => {}
         }
-        match self.stage {
-            Stage::WarmUp if now_ns >= self.state.pacer.measure_ns => {
-                self.stage = Stage::Measuring;
-                self.begin_measurement();
-            }
-            _ => {}
-        }
+        self.reach_measurement();
         self.sum_presence(now_ns);
         let Tally { times, presence, .. } = &mut self.state.tally;
         let next = self.state.pacer.follow(now_ns, |late_ns| {
@@ -220,7 +217,17 @@ impl LoadService {
         self.state.tally.traffic.retransmits
     }
 
+    /// Begins the measurement when its time has come. A connection may see that before the loop's next turn does, and what it
+    /// sends from then on counts.
+    #[inline]
+    fn reach_measurement(&mut self) {
+        if self.awaits_measurement && self.state.now_ns >= self.state.pacer.measure_ns {
+            self.begin_measurement();
+        }
+    }
+
     pub(super) fn begin_measurement(&mut self) {
+        self.awaits_measurement = false;
         // Connections are made before and during the warm-up: they are what the phase needs.
         let before = self.state.take_tally();
         let tally = &mut self.state.tally;
@@ -279,6 +286,7 @@ impl LoadService {
         self.state.tally.counts.due = self.state.pacer.due_count;
         self.state.pacer.end();
         self.stage = Stage::Counting;
+        self.awaits_measurement = false;
         self.counting = true;
         self.call_all(agenda);
         agenda.alarm(self.state.task.instant(now_ns));
@@ -308,6 +316,7 @@ impl LoadService {
             return session.end();
         }
         self.state.now_ns = self.state.task.nanoseconds(Instant::now());
+        self.reach_measurement();
         if self.counting || !conn.looked.is_of(self.measurement) {
             let when = (self.measurement, self.counting);
             conn.looked.look(turn.path, session.quic_stats(), when, &mut self.state.tally);
@@ -449,5 +458,43 @@ impl Service for LoadService {
         }
         self.state.deal_users(agenda);
         self.state.dial(agenda);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::pacer::Part;
+    use crate::engine::testing::service;
+    use crate::plan::{Load, Phase, Until};
+
+    #[test]
+    fn what_a_connection_sends_before_the_next_turn_of_the_loop_counts() {
+        let (mut service, commands) = service();
+        let mut agenda = Agenda::default();
+        let now = Instant::now();
+        let start_ns = service.state.task.nanoseconds(now + Duration::from_millis(1));
+        let phase = Phase {
+            name: String::new(),
+            load: Load::Closed,
+            warm_up: Duration::ZERO,
+            until: Until { requests: Some(2), time: None },
+        };
+        let requests = Some(2);
+        let part = Part { phase, start_ns, rate_share: 1.0, offset: 0.0, requests, users: 0 };
+        commands.send(Command::Begin(Box::new(part))).unwrap();
+        service.turn_started(now, &mut agenda);
+        for after_ns in [0, 5] {
+            // A connection's turn, later in the same turn of the loop.
+            service.state.now_ns = start_ns + after_ns;
+            service.reach_measurement();
+            let begun_ns = service.state.pacer.take(0, service.state.now_ns).unwrap();
+            service.state.began(begun_ns);
+        }
+        service.turn_started(now + Duration::from_millis(2), &mut agenda);
+        assert_eq!(service.state.tally.counts.started, 2);
+        assert_eq!(service.state.pacer.due_count, 2);
     }
 }
