@@ -16,10 +16,10 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Parser;
+use contender_program::{Clear, raise_file_limit};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
 const RESPONSE: &[u8] =
@@ -106,37 +106,32 @@ fn exchange(socket: &mut TcpStream, block: &mut [u8], ends: bool) -> bool {
     }
 }
 
-fn listen(port: u16) -> io::Result<TcpListener> {
+fn listen(host: Ipv4Addr, port: u16) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     // Accepted sockets inherit it.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
-    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    socket.bind(&SocketAddr::from((host, port)).into())?;
     socket.listen(4096)?;
     Ok(TcpListener::from_std(socket.into()))
 }
 
-/// The command line, read.
+/// The command line.
 #[derive(Parser)]
 struct Options {
-    /// The port.
-    #[arg(long)]
-    port: u16,
-    /// How many threads serve.
-    #[arg(long, default_value_t = 1)]
-    workers: usize,
+    #[command(flatten)]
+    clear: Clear,
 }
 
 fn serve() -> Result<(), String> {
-    let Options { port, workers } = Options::parse();
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
-        .map_err(|error| format!("cannot raise the limit of open files: {error}"))?;
+    let Options { clear: Clear { host, port, workers } } = Options::parse();
+    raise_file_limit().map_err(|error| format!("cannot raise the limit of open files: {error}"))?;
     let mut threads = Vec::new();
     for _ in 0..workers {
-        let listener = listen(port).map_err(|error| format!("cannot listen on {port}: {error}"))?;
+        let listener =
+            listen(host, port).map_err(|error| format!("cannot listen on {port}: {error}"))?;
         let mut worker = Worker::new(listener).map_err(|error| format!("no poller: {error}"))?;
         threads.push(thread::spawn(move || worker.run()));
     }

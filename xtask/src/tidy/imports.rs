@@ -266,7 +266,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("axum-contender", &["contender-program"]),
     ("axum-on-bolide", &["bolide", "contender-program"]),
-    ("floor-contender", &[]),
+    ("floor-contender", &["contender-program"]),
     ("hyper-contender", &["contender-program"]),
     ("tonic-contender", &["contender-program"]),
     ("tonic-on-bolide", &["bolide", "contender-program"]),
