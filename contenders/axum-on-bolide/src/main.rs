@@ -1,6 +1,6 @@
 //! The application of the contender `axum`, on Bolide: the same source files, another last line.
 //!
-//!     axum-on-bolide --port PORT --tls-port PORT --cert FILE --key FILE --www FOLDER [--workers N]
+//!     axum-on-bolide [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE --www FOLDER [--workers N]
 //!
 //! The cleartext port speaks HTTP/1.1 and HTTP/2 by prior knowledge, the other one the two by ALPN.
 
@@ -10,7 +10,7 @@ mod app;
 use std::error::Error;
 use std::fs;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use bolide::server::Listener;
@@ -26,7 +26,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     raise_file_limit()?;
     let identity = Identity::from_pem(&fs::read(&cert)?, &fs::read(&key)?)?;
     let tls = Tls::new(&identity)?;
-    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let local = |port| SocketAddr::from((clear.host, port));
     let secure = Listener::Tcp(local(tls_port));
     bolide::tower::serve(local(clear.port), app::router(&www))
         .server(|server| server.listener(secure, Some(&tls)))

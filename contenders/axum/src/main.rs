@@ -2,7 +2,7 @@
 //! `TCP_NODELAY`, on tokio's runtime. One worker is the single-threaded runtime, more are the
 //! multi-threaded one, whose tasks move between threads.
 //!
-//!     axum-contender --port PORT --tls-port PORT --cert FILE --key FILE --www FOLDER [--workers N]
+//!     axum-contender [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE --www FOLDER [--workers N]
 //!
 //! The cleartext port speaks HTTP/1.1 and HTTP/2 by prior knowledge, the other one the two by ALPN.
 //! Its allocator is mimalloc and its TLS rustls on aws-lc-rs, as Bolide's are.
@@ -33,11 +33,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The longest queue of connections that nobody accepted yet: tokio's own `bind` takes 1024.
 const BACKLOG: i32 = 4096;
 
-fn listen(port: u16) -> io::Result<std::net::TcpListener> {
+fn listen(host: Ipv4Addr, port: u16) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
-    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    socket.bind(&SocketAddr::from((host, port)).into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
@@ -76,7 +76,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
     raise_file_limit()?;
     let acceptor = acceptor(&options.secure.cert, &options.secure.key)?;
-    let listen = |port| listen(port).map_err(|error| format!("cannot listen on {port}: {error}"));
+    let host = options.clear.host;
+    let listen =
+        |port| listen(host, port).map_err(|error| format!("cannot listen on {port}: {error}"));
     let (clear, secure) = (listen(options.clear.port)?, listen(options.secure.tls_port)?);
     let app = app::router(&options.www);
     runtime(options.clear.workers)?.block_on(async {

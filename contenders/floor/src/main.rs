@@ -6,7 +6,7 @@
 //! The one thing it looks at is whether the bytes that it read end in an empty line, so that a
 //! request that arrives in two segments is still answered once.
 //!
-//!     floor-contender --port PORT [--workers COUNT]
+//!     floor-contender [--host ADDRESS] --port PORT [--workers N]
 //!
 //! Each worker is a thread with its own poller and its own `SO_REUSEPORT` listener.
 

@@ -1,7 +1,7 @@
 //! hyper 1 as a contender: one thread per worker, each with its own single-threaded tokio runtime
 //! and its own `SO_REUSEPORT` listeners, which is the fastest way to run it.
 //!
-//!     hyper-contender [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE [--workers COUNT]
+//!     hyper-contender [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE [--workers N]
 //!
 //! The cleartext port speaks HTTP/1.1 and HTTP/2 by prior knowledge, the other one the two by ALPN.
 //! Its allocator is mimalloc and its TLS rustls on aws-lc-rs, as Bolide's are.

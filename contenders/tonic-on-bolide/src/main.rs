@@ -1,6 +1,6 @@
 //! The application of the contender `tonic`, on Bolide: the same source files, another last line.
 //!
-//!     tonic-on-bolide --port PORT [--workers N]
+//!     tonic-on-bolide [--host ADDRESS] --port PORT [--workers N]
 //!
 //! The port speaks HTTP/2 by prior knowledge.
 
@@ -9,7 +9,7 @@ mod app;
 
 use std::error::Error;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use bolide::tower::GrpcDeadline;
@@ -29,7 +29,7 @@ struct Options {
 fn run() -> Result<(), Box<dyn Error>> {
     let Options { clear } = Options::parse();
     raise_file_limit()?;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, clear.port));
+    let address = SocketAddr::from((clear.host, clear.port));
     // Deadlines are kept as tonic's own server keeps them.
     let app = GrpcDeadline::new(app::routes().prepare());
     bolide::tower::serve(address, app).workers(clear.workers).run()?;

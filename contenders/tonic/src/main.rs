@@ -2,7 +2,7 @@
 //! (`TCP_NODELAY` is one of them), on tokio's runtime. One worker is the single-threaded runtime,
 //! more are the multi-threaded one, whose tasks move between threads.
 //!
-//!     tonic-contender --port PORT [--workers N]
+//!     tonic-contender [--host ADDRESS] --port PORT [--workers N]
 //!
 //! The port speaks HTTP/2 by prior knowledge. Its allocator is mimalloc, as Bolide's is.
 
@@ -10,7 +10,7 @@ mod app;
 
 use std::error::Error;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -38,7 +38,7 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
 fn run() -> Result<(), Box<dyn Error>> {
     let Options { clear } = Options::parse();
     raise_file_limit()?;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, clear.port));
+    let address = SocketAddr::from((clear.host, clear.port));
     let server = Server::builder().add_routes(app::routes());
     runtime(clear.workers)?.block_on(server.serve(address))?;
     Ok(())
