@@ -217,8 +217,15 @@ impl LoadService {
         self.state.tally.traffic.retransmits
     }
 
-    /// Begins the measurement when its time has come. A connection may see that before the loop's next turn does, and what it
+    /// Notes what time it is. A connection may see before the loop's next turn that a measurement's time has come, and what it
     /// sends from then on counts.
+    #[inline]
+    fn see(&mut self, now: Instant) {
+        self.state.now_ns = self.state.task.nanoseconds(now);
+        self.reach_measurement();
+    }
+
+    /// Begins the measurement when its time has come.
     #[inline]
     fn reach_measurement(&mut self) {
         if self.awaits_measurement && self.state.now_ns >= self.state.pacer.measure_ns {
@@ -315,8 +322,7 @@ impl LoadService {
         if self.handle.finished.get() {
             return session.end();
         }
-        self.state.now_ns = self.state.task.nanoseconds(Instant::now());
-        self.reach_measurement();
+        self.see(Instant::now());
         if self.counting || !conn.looked.is_of(self.measurement) {
             let when = (self.measurement, self.counting);
             conn.looked.look(turn.path, session.quic_stats(), when, &mut self.state.tally);
@@ -357,7 +363,7 @@ impl Service for LoadService {
     type Message = ();
 
     fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
-        self.state.now_ns = self.state.task.nanoseconds(now);
+        self.see(now);
         self.counting = false;
         self.obey(agenda);
         self.report_connections();
@@ -475,7 +481,8 @@ mod tests {
         let (mut service, commands) = service();
         let mut agenda = Agenda::default();
         let now = Instant::now();
-        let start_ns = service.state.task.nanoseconds(now + Duration::from_millis(1));
+        let start = now + Duration::from_millis(1);
+        let start_ns = service.state.task.nanoseconds(start);
         let phase = Phase {
             name: String::new(),
             load: Load::Closed,
@@ -488,8 +495,7 @@ mod tests {
         service.turn_started(now, &mut agenda);
         for after_ns in [0, 5] {
             // A connection's turn, later in the same turn of the loop.
-            service.state.now_ns = start_ns + after_ns;
-            service.reach_measurement();
+            service.see(start + Duration::from_nanos(after_ns));
             let begun_ns = service.state.pacer.take(0, service.state.now_ns).unwrap();
             service.state.began(begun_ns);
         }
