@@ -8,7 +8,7 @@ use crate::waiting_pieces::WaitingPieces;
 
 /// Pieces below this size are copied, in bytes: copying them costs less than a vectored write does beyond a plain
 /// one, and than one more element of it.
-pub const COPIED_BYTES: usize = 8192;
+pub const COPIED_BYTES: usize = 4096;
 
 /// The elements handed to one vectored write while few pieces wait.
 const SLICES_FEW: usize = 32;

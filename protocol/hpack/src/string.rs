@@ -34,13 +34,48 @@ pub fn is_lower_token(name: &[u8]) -> bool {
 /// Appends a string, Huffman-coded if it may be and that is shorter. Its length has a prefix of `prefix` bits below the
 /// bit that says so; `pattern` has the bits above it.
 pub fn write(text: &[u8], may_code: bool, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
+    let start = out.len();
     if may_code {
-        let length = huffman::encoded_len(text);
-        if length < text.len() {
-            integer::encode(length, prefix, pattern | 1 << prefix, out);
-            return huffman::encode(text, out);
+        // The length is known afterwards, and takes one octet nearly always.
+        out.push(0);
+        if huffman::encode(text, text.len(), out) {
+            let (length, pattern) = (out.len() - start - 1, pattern | 1 << prefix);
+            if length < (1 << prefix) - 1 {
+                out[start] = pattern | length as u8;
+                return;
+            }
+            out.remove(start);
+            integer::encode(length, prefix, pattern, out);
+            out[start..].rotate_left(length);
+            return;
         }
+        out.truncate(start);
     }
     integer::encode(text.len(), prefix, pattern, out);
     out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_of_every_length_round_trip_with_every_prefix() {
+        for prefix in [3, 5, 7] {
+            for length in 0..300 {
+                for (text, may_code) in [
+                    (vec![b'a'; length], true),
+                    (vec![b'a'; length], false),
+                    (vec![1; length], true),
+                ] {
+                    let mut out = b"before".to_vec();
+                    write(&text, may_code, prefix, 0, &mut out);
+                    let (mut at, mut read_back) = (6, Text::default());
+                    read(&out, &mut at, prefix, &mut read_back).unwrap();
+                    assert_eq!((read_back.bytes(), at), (&text[..], out.len()));
+                    assert!(out.len() <= 6 + 3 + length && out.starts_with(b"before"));
+                }
+            }
+        }
+    }
 }

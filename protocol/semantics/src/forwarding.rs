@@ -1,6 +1,10 @@
 //! RFC 9110 §7.6.1, RFC 9113 §8.2.3: what of a message's head travels on through an intermediary.
 
-use crate::{Field, FieldName, Head, is_hop_by_hop, names_in};
+use crate::{Field, FieldName, Head, HeadKind, is_hop_by_hop, names_in};
+
+/// How many field lines an intermediary may add to a request without another allocation, and how much text, in bytes.
+const ADDED_LINES_COUNT: usize = 5;
+const ADDED_TEXT_BYTES: usize = 192;
 
 impl Head {
     /// Becomes what an intermediary sends on of `from`: its start line and those of its fields that
@@ -13,7 +17,12 @@ impl Head {
         self.clear(from.kind(), from.version());
         self.set_method(from.method().clone());
         self.set_status(from.status());
-        self.forward_target(from);
+        let (lines, text) = match from.kind() {
+            HeadKind::Request => (ADDED_LINES_COUNT, ADDED_TEXT_BYTES),
+            HeadKind::Response | HeadKind::Trailers => (0, 0),
+        };
+        self.reserve(from, lines, text);
+        self.copy_target(from);
         let names_some = from.get(FieldName::Connection).is_some();
         let mut cookies_came = false;
         for field in from.fields() {
@@ -36,23 +45,6 @@ impl Head {
             if field.sensitive {
                 self.mark_sensitive();
             }
-        }
-    }
-
-    fn forward_target(&mut self, from: &Self) {
-        let path = self.push_text(from.path_and_query().as_bytes());
-        self.set_path(path);
-        if let Some(scheme) = from.scheme() {
-            let scheme = self.push_text(scheme.as_bytes());
-            self.set_scheme(scheme);
-        }
-        if let Some(authority) = from.authority() {
-            let authority = self.push_text(authority.as_bytes());
-            self.set_authority(authority);
-        }
-        if let Some(protocol) = from.protocol() {
-            let protocol = self.push_text(protocol.as_bytes());
-            self.set_protocol(protocol);
         }
     }
 
@@ -90,7 +82,6 @@ mod tests {
     use http::{Method, Version};
 
     use super::*;
-    use crate::HeadKind;
 
     fn head(fields: &[(&str, &str)]) -> Head {
         let mut head = Head::default();

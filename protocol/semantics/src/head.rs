@@ -208,6 +208,22 @@ impl Head {
         self.lines.iter().find(is_it).map(|line| self.value_of(line))
     }
 
+    /// Takes over what another head says of the target of its request.
+    pub(crate) fn copy_target(&mut self, from: &Self) {
+        let mut copy = |span| self.push_text(from.bytes(span));
+        let path = copy(from.path);
+        let (scheme, authority) = (from.scheme.map(&mut copy), from.authority.map(&mut copy));
+        let protocol = from.protocol.map(copy);
+        (self.path, self.scheme, self.authority, self.protocol) =
+            (path, scheme, authority, protocol);
+    }
+
+    /// Makes room for another head, so many more field lines, and so many more bytes of text.
+    pub(crate) fn reserve(&mut self, other: &Self, lines: usize, text: usize) {
+        self.lines.reserve(other.lines.len() + lines);
+        self.text.reserve(other.text.len() + text);
+    }
+
     /// The text that holds the fields and the parts of the start line: to keep many of them, copy it once.
     #[must_use]
     pub fn text(&self) -> &[u8] {
@@ -393,10 +409,16 @@ impl Head {
     fn field<'a>(&'a self, line: &Line) -> Field<'a> {
         let name = match line.known {
             Some(name) => name.as_str(),
-            None => std::str::from_utf8(self.name_of(line)).unwrap_or_default(),
+            None => self.uncommon_name(line),
         };
         let sensitive = line.sensitive;
         Field { known: line.known, name, value: self.value_of(line), sensitive }
+    }
+
+    // Not inlined, so that what iterates over fields is.
+    #[inline(never)]
+    fn uncommon_name(&self, line: &Line) -> &str {
+        std::str::from_utf8(self.name_of(line)).unwrap_or_default()
     }
 
     #[inline]

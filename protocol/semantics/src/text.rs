@@ -39,6 +39,15 @@ impl Text {
         &self.block[..self.used]
     }
 
+    /// Makes room for `more` bytes: exactly so much, where a text that grows takes more than it needs.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        let needed = self.used + more;
+        if self.block.len() < needed {
+            self.block.reserve_exact(needed - self.block.len());
+            self.block.resize(needed, 0);
+        }
+    }
+
     /// Appends a copy of `bytes`.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {

@@ -466,6 +466,7 @@ fn send(
 const FIELDS_COUNT: usize = 16;
 
 /// The fields of a head, as they are sent on.
+#[inline]
 pub(crate) fn refs(head: &Head) -> SmallVec<[FieldRef<'_>; FIELDS_COUNT]> {
     head.fields().map(FieldRef::from).collect()
 }

@@ -10,7 +10,7 @@ use crate::Row;
 use crate::client::Client;
 use crate::profile::Profile;
 use crate::request::Request;
-use crate::row::{CONNECTIONS, Carrier, FILES};
+use crate::row::{CONNECTIONS, Carrier, Content, FILES, file_server};
 
 /// Requests before those that count: tables are filled, files are in memory, buffers have their size.
 const WARM_UP: usize = 3_000;
@@ -96,10 +96,17 @@ impl Valgrind {
     /// Runs the server from start to end with so many requests.
     fn run(&self, row: &Row, requests: usize, folder: &Path) -> Result<Profile, String> {
         let output = folder.join("callgrind.out");
-        let arguments =
-            row.arguments(folder).map_err(|error| format!("a file can't be written: {error}"))?;
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let server = Server::start_by(self.command(&output), &arguments);
+        let unwritten = |error| format!("a file can't be written: {error}");
+        let upstream = match row.content {
+            Content::Upstream => {
+                let arguments = file_server(folder).map_err(unwritten)?;
+                Some(Server::start(&strs(&arguments)))
+            }
+            Content::Builtin | Content::Files => None,
+        };
+        let arguments = row.arguments(folder, upstream.as_ref().map(Server::http));
+        let arguments = arguments.map_err(unwritten)?;
+        let server = Server::start_by(self.command(&output), &strs(&arguments));
         let clients = match row.carrier {
             Carrier::Http3 => load(row, server.https(), requests),
             Carrier::Http1 | Carrier::H2c => ask(row, server.http(), requests),
@@ -131,6 +138,10 @@ impl Valgrind {
     }
 }
 
+fn strs(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
 /// Has `bolide load` send requests; each response must be as expected.
 fn load(row: &Row, url: &str, requests: usize) -> Result<(), String> {
     let Request { path, .. } = (row.request)(0, 0);
@@ -152,7 +163,7 @@ fn ask(row: &Row, url: &str, requests: usize) -> Result<(), String> {
         Server::authority(url).parse().map_err(|error| format!("{url} has no address: {error}"))?;
     let clients = (0..CONNECTIONS).map(|_| Client::connect(address, row.carrier));
     let mut clients: Vec<_> = clients.collect::<Result<_, _>>()?;
-    if row.has_files {
+    if row.content != Content::Builtin {
         // How many wait for a file that is being read is a matter of luck: here it is one, always.
         for n in 0..FILES {
             clients[0].send(std::iter::once((row.request)(0, n)))?;

@@ -1,8 +1,10 @@
 //! The rows: who asks what.
 
+use std::io;
 use std::path::Path;
 
 use Carrier::{H2c, Http1, Http3};
+use Content::{Builtin, Files, Upstream};
 
 use crate::request::{Request, browser, echo, file, file_content, file_name, rpc, same_ping};
 
@@ -41,6 +43,17 @@ pub enum Carrier {
     Http3,
 }
 
+/// What the server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The built-in routes.
+    Builtin,
+    /// Files.
+    Files,
+    /// Those files, of another server over HTTP/1.1.
+    Upstream,
+}
+
 /// One way to load the server.
 #[derive(Debug)]
 pub struct Row {
@@ -48,8 +61,8 @@ pub struct Row {
     pub name: &'static str,
     /// How requests reach the server.
     pub carrier: Carrier,
-    /// Whether the server has files instead of the built-in routes.
-    pub has_files: bool,
+    /// What the server has.
+    pub content: Content,
     /// The request that a connection sends as its `n`th; both count from 0.
     pub request: fn(connection: usize, n: usize) -> Request,
 }
@@ -60,13 +73,9 @@ pub const ROWS: &[Row] = &[
     row("h2c-same-ping", H2c, |_, _| same_ping()),
     row("h2c-rpc-post", H2c, |connection, _| rpc(connection)),
     row("h2c-post-1k", H2c, |_, _| echo()),
-    Row { has_files: true, ..row("h2c-one-file", H2c, |_, _| file(0)) },
-    Row {
-        has_files: true,
-        ..row("h2c-200-files", H2c, |connection, n| {
-            file((connection * FILES / CONNECTIONS + n) % FILES)
-        })
-    },
+    Row { content: Files, ..row("h2c-one-file", H2c, |_, _| file(0)) },
+    Row { content: Files, ..row("h2c-200-files", H2c, one_of_many) },
+    Row { content: Upstream, ..row("h2c-proxied-files", H2c, one_of_many) },
     row("h1-same-ping", Http1, |_, _| same_ping()),
     row("h1-64-browser", Http1, |connection, n| {
         let head = (connection * HEADS / CONNECTIONS + n) % HEADS;
@@ -77,7 +86,12 @@ pub const ROWS: &[Row] = &[
 ];
 
 const fn row(name: &'static str, carrier: Carrier, request: fn(usize, usize) -> Request) -> Row {
-    Row { name, carrier, has_files: false, request }
+    Row { name, carrier, content: Builtin, request }
+}
+
+/// One of the files after the other; no two connections in step.
+fn one_of_many(connection: usize, n: usize) -> Request {
+    file((connection * FILES / CONNECTIONS + n) % FILES)
 }
 
 /// A number that no two requests of a row have in common.
@@ -104,28 +118,37 @@ impl Row {
         CONNECTIONS * self.requests_at_once()
     }
 
-    /// The arguments of `bolide serve`; what they name is written to `folder`.
+    /// The arguments of `bolide serve` in front of the server at `upstream`, if the row has one.
     ///
     /// # Errors
     ///
     /// What keeps a file from being written.
-    pub(crate) fn arguments(&self, folder: &Path) -> std::io::Result<Vec<String>> {
-        let mut arguments = vec!["--workers".to_owned(), "1".to_owned()];
-        if self.has_files {
-            let files = folder.join("files");
-            std::fs::create_dir_all(&files)?;
-            for number in 0..FILES {
-                std::fs::write(files.join(file_name(number)), file_content(number))?;
-            }
-            let configuration = folder.join("bolide.toml");
-            std::fs::write(&configuration, CONFIGURATION)?;
-            arguments.extend(["--config".to_owned(), configuration.display().to_string()]);
-        } else {
-            let listener = if self.carrier == Http3 { "--https" } else { "--http" };
-            arguments.extend([listener.to_owned(), "127.0.0.1:0".to_owned()]);
+    pub(crate) fn arguments(
+        &self,
+        folder: &Path,
+        upstream: Option<&str>,
+    ) -> io::Result<Vec<String>> {
+        if self.content == Files {
+            return file_server(folder);
         }
-        Ok(arguments)
+        let listener = if self.carrier == Http3 { "--https" } else { "--http" };
+        let mut arguments = vec!["--workers", "1", listener, "127.0.0.1:0"];
+        arguments.extend(upstream.into_iter().flat_map(|url| ["--proxy", url]));
+        Ok(arguments.into_iter().map(str::to_owned).collect())
     }
+}
+
+/// The arguments of `bolide serve` for a server of files; what they name is written to `folder`.
+pub(crate) fn file_server(folder: &Path) -> io::Result<Vec<String>> {
+    let files = folder.join("files");
+    std::fs::create_dir_all(&files)?;
+    for number in 0..FILES {
+        std::fs::write(files.join(file_name(number)), file_content(number))?;
+    }
+    let configuration = folder.join("bolide.toml");
+    std::fs::write(&configuration, CONFIGURATION)?;
+    let configuration = configuration.display().to_string();
+    Ok(["--workers", "1", "--config", &configuration].map(str::to_owned).into())
 }
 
 #[cfg(test)]
@@ -194,7 +217,9 @@ mod tests {
 
     #[test]
     fn rows_of_many_walk_through_all_of_them_and_no_two_connections_in_step() {
-        for (name, many) in [("h2c-200-files", FILES), ("h1-64-browser", HEADS)] {
+        for (name, many) in
+            [("h2c-200-files", FILES), ("h2c-proxied-files", FILES), ("h1-64-browser", HEADS)]
+        {
             let requests = requests(name, many);
             assert_eq!(heads(requests.iter().flatten()).len(), many, "{name}");
             for n in 0..many {

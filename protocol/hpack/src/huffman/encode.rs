@@ -2,16 +2,12 @@
 
 use super::code::{CODES, LENGTHS};
 
-/// The length of `text` when coded, in octets.
-#[inline]
-#[must_use]
-pub fn encoded_len(text: &[u8]) -> usize {
-    let bits: usize = text.iter().map(|octet| usize::from(LENGTHS[usize::from(*octet)])).sum();
-    bits.div_ceil(8)
-}
-
-/// Appends `text` in code.
-pub fn encode(text: &[u8], out: &mut Vec<u8>) {
+/// Appends `text` in code, if that takes less than `below` octets; else nothing. Whether it does.
+pub fn encode(text: &[u8], below: usize, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let limit = start.saturating_add(below);
+    // A word may be written before it is seen that the code is too long, and the rest after it.
+    out.reserve(text.len() + 2 * size_of::<u32>());
     let mut acc = 0_u64;
     let mut bits = 0;
     for octet in text {
@@ -23,6 +19,10 @@ pub fn encode(text: &[u8], out: &mut Vec<u8>) {
         if bits >= 32 {
             bits -= 32;
             out.extend_from_slice(&((acc >> bits) as u32).to_be_bytes());
+            if out.len() >= limit {
+                out.truncate(start);
+                return false;
+            }
         }
     }
     // The padding is the beginning of EOS: ones.
@@ -33,4 +33,9 @@ pub fn encode(text: &[u8], out: &mut Vec<u8>) {
         bits -= 8;
         out.push((acc >> bits) as u8);
     }
+    let fits = out.len() < limit;
+    if !fits {
+        out.truncate(start);
+    }
+    fits
 }

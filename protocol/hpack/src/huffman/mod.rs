@@ -5,7 +5,7 @@ mod decode;
 mod encode;
 
 pub use decode::{decode, least_decoded, room_for};
-pub use encode::{encode, encoded_len};
+pub use encode::encode;
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,10 @@ use crate::Error;
 
 fn coded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    encode(text, &mut out);
-    assert_eq!(out.len(), encoded_len(text));
+    assert!(encode(text, usize::MAX, &mut out));
+    let length = out.len();
+    assert!(!encode(text, length, &mut out), "it is not shorter than it is");
+    assert_eq!(out.len(), length);
     out
 }
 
