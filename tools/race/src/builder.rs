@@ -43,12 +43,28 @@ pub(crate) fn place(
         hash.add(name.as_bytes());
         hash.add(text);
     }
-    for word in build.command.iter().map(String::as_str).chain([PROFILE]) {
+    for word in build.command.iter().chain(&build.package).map(String::as_str).chain([PROFILE]) {
         hash.add(word.as_bytes());
     }
     let folder = cache.join(format!("{}-{:016x}", contender.name, hash.0));
     let is_built = folder.join(DONE).is_file();
     Ok(Place { out: folder.join("out"), folder, is_built })
+}
+
+/// Builds packages of the checkout's workspace together, so that every core has something to do; each is taken from there when its
+/// own contender is built, which also says what is wrong with it.
+pub(crate) fn build_packages(
+    packages: &[&str],
+    sources: &Sources,
+    cache: &Path,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let (Some(folder), 2..) = (sources.folder(), packages.len()) else { return Ok(()) };
+    let mut words = vec!["cargo", "build", "--locked", "--profile", PROFILE];
+    words.extend(packages.iter().flat_map(|package| ["--package", package]));
+    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    fs::create_dir_all(cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+    run(&words, folder, &cache.join("packages.log"), interrupt).map(drop)
 }
 
 /// How long `contender` takes to build, about; nothing if it need not or can't be built.
@@ -85,7 +101,7 @@ impl Place {
         }
         fs::create_dir_all(&self.out).map_err(failed)?;
         let log = self.folder.join("log");
-        let status = self.run(build, sources, &src, &log, interrupt)?;
+        let status = run(&self.words(build, sources), &src, &log, interrupt)?;
         if !status.success() {
             let said = last_lines(&log);
             return Err(format!("its build failed ({status}); it said\n{said}"));
@@ -93,44 +109,56 @@ impl Place {
         fs::write(self.folder.join(DONE), b"").map_err(failed)
     }
 
-    fn run(
-        &self,
-        build: &Build,
-        sources: &Sources,
-        src: &Path,
-        log: &Path,
-        interrupt: &Interrupt,
-    ) -> Result<ExitStatus, String> {
-        let failed = |error: std::io::Error| format!("its build can't be run: {error}");
+    /// The words of the command that builds it.
+    fn words(&self, build: &Build, sources: &Sources) -> Vec<String> {
         let out = self.out.display().to_string();
         let contenders = sources.folder().unwrap_or_else(|| Path::new("")).display().to_string();
-        let filled =
-            [("{out}", out.as_str()), ("{contenders}", &contenders), ("{profile}", PROFILE)];
+        if build.package.is_some() {
+            let path = format!("{contenders}/{}", build.sources);
+            let from =
+                ["cargo", "install", "--locked", "--no-track", "--profile", PROFILE, "--path"];
+            return from
+                .into_iter()
+                .chain([path.as_str(), "--root", &out])
+                .map(str::to_owned)
+                .collect();
+        }
+        let filled = [("{out}", out), ("{contenders}", contenders)];
         let fill = |word: &String| {
             filled.iter().fold(word.clone(), |word, (name, value)| word.replace(name, value))
         };
-        let words: Vec<String> = build.command.iter().map(fill).collect();
-        let (program, arguments) = words.split_first().ok_or("`build.command` is empty")?;
-        let file = File::create(log).map_err(failed)?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .current_dir(src)
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().map_err(failed)?)
-            .stderr(file)
-            .spawn()
-            .map_err(failed)?;
-        loop {
-            if let Some(status) = child.try_wait().map_err(failed)? {
-                return Ok(status);
-            }
-            if let Err(stopped) = interrupt.check() {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(stopped);
-            }
-            thread::sleep(Duration::from_millis(10));
+        build.command.iter().map(fill).collect()
+    }
+}
+
+/// Runs a command in `folder` to its end; what it says goes to `log`.
+fn run(
+    words: &[String],
+    folder: &Path,
+    log: &Path,
+    interrupt: &Interrupt,
+) -> Result<ExitStatus, String> {
+    let failed = |error: std::io::Error| format!("its build can't be run: {error}");
+    let (program, arguments) = words.split_first().ok_or("`build.command` is empty")?;
+    let file = File::create(log).map_err(failed)?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().map_err(failed)?)
+        .stderr(file)
+        .spawn()
+        .map_err(failed)?;
+    loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            return Ok(status);
         }
+        if let Err(stopped) = interrupt.check() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(stopped);
+        }
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -83,9 +83,14 @@ pub struct Build {
     /// contenders.
     #[serde(default)]
     pub beside: Vec<String>,
-    /// The command, run in that folder; `{out}` is where to put what it makes, `{contenders}` the
-    /// folder of the TOML file, `{profile}` the profile of cargo that this program was built with (`release` or `dist`).
+    /// The command, run in that folder; `{out}` is where to put what it makes, `{contenders}` the folder of the TOML file. None:
+    /// it is a package.
+    #[serde(default)]
     pub command: Vec<String>,
+    /// The package of the checkout's workspace of which the program `{out}/bin/…` is. Its profile is the one that this program was
+    /// built with (`release` or `dist`).
+    #[serde(default)]
+    pub package: Option<String>,
     /// Programs that it needs.
     #[serde(default)]
     pub needs: Vec<String>,
@@ -232,7 +237,7 @@ const KEYS: &[(&str, &[&str])] = &[
         ],
     ),
     ("detect", &["programs", "env", "version", "install"]),
-    ("build", &["sources", "beside", "command", "needs", "seconds"]),
+    ("build", &["sources", "beside", "command", "package", "needs", "seconds"]),
     (
         "start",
         &[
@@ -300,6 +305,11 @@ impl Contender {
             && start.site_command.is_empty()
         {
             return wrong(&format!("the route `{route}` needs `start.site_command`"));
+        }
+        if let Some(build) = &self.build
+            && build.command.is_empty() == build.package.is_none()
+        {
+            return wrong("`build` needs either `command` or `package`");
         }
         if !(self.ready.within_s > 0.0 && self.ready.within_s <= 600.0) {
             return wrong("`ready.within_s` must be more than 0 and at most 600");

@@ -17,8 +17,8 @@ use crate::workplace;
 /// # Errors
 ///
 /// The interruption.
-pub(crate) fn gather(
-    contenders: &[&Contender],
+pub(crate) fn gather<'c>(
+    contenders: &[&'c Contender],
     sources: &Sources,
     interrupt: &Interrupt,
 ) -> Result<Vec<Result<Present, String>>, String> {
@@ -29,11 +29,23 @@ pub(crate) fn gather(
     let mut progress = Progress::new(builds.iter().flatten().sum());
     let mut number = 0;
     let mut found = Vec::with_capacity(contenders.len());
+    let package = |(contender, estimate): (&&'c Contender, &Option<Duration>)| {
+        let package = contender.build.as_ref()?.package.as_deref()?;
+        estimate.map(|_| package)
+    };
+    let mut packages: Vec<&str> = contenders.iter().zip(&builds).filter_map(package).collect();
     for (contender, build) in contenders.iter().zip(builds) {
         if build.is_some() {
             number += 1;
-            progress.begin(number, count, &format!("building {}", contender.name));
+            let is_package = contender.build.as_ref().is_some_and(|build| build.package.is_some());
+            let together = if is_package { std::mem::take(&mut packages) } else { Vec::new() };
+            let others = match together.len() {
+                0 | 1 => String::new(),
+                several => format!(", together with {} others", several - 1),
+            };
+            progress.begin(number, count, &format!("building {}{others}", contender.name));
             progress.say("once, the result is kept");
+            builder::build_packages(&together, sources, &cache, interrupt)?;
         }
         let one = detect(contender, sources, interrupt);
         if let Some(estimate) = build {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use crate::catalogue::{Cell, Cores, Kind};
+use crate::catalogue::{Cell, Certificate, Cores, Kind};
 use crate::contender::FLOOR;
 use crate::entrant::{Ground, Present, Running};
 use crate::figures::count;
@@ -551,7 +551,11 @@ fn met(rate: Option<f64>, figures: Figures) -> Result<Figures, String> {
 /// How long the connections of a cell take to be made, and its first heap of requests to be
 /// answered: part of the warm-up.
 fn connecting(cell: &Cell) -> Duration {
-    let each = Duration::from_micros(if cell.protocol.is_tls() { 1500 } else { 100 });
+    let each = Duration::from_micros(match (cell.protocol.is_tls(), cell.certificate) {
+        (true, Certificate::Rsa2048) => 1500,
+        (true, Certificate::EcdsaP256) => 800,
+        (false, _) => 100,
+    });
     (each + HEAP * cell.depth as u32) * cell.connections as u32
 }
 
