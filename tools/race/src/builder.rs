@@ -59,7 +59,7 @@ pub(crate) fn build_packages(
     cache: &Path,
     interrupt: &Interrupt,
 ) -> Result<(), String> {
-    let (Some(folder), 2..) = (sources.folder(), packages.len()) else { return Ok(()) };
+    let Some(folder) = sources.folder() else { return Ok(()) };
     let mut words = vec!["cargo", "build", "--locked", "--profile", PROFILE];
     words.extend(packages.iter().flat_map(|package| ["--package", package]));
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();

@@ -23,29 +23,30 @@ pub(crate) fn gather<'c>(
     interrupt: &Interrupt,
 ) -> Result<Vec<Result<Present, String>>, String> {
     let cache = workplace::cache();
-    let builds: Vec<Option<Duration>> =
+    let mut builds: Vec<Option<Duration>> =
         contenders.iter().map(|one| builder::estimate(one, sources, &cache)).collect();
-    let count = builds.iter().flatten().count();
     let mut progress = Progress::new(builds.iter().flatten().sum());
-    let mut number = 0;
-    let mut found = Vec::with_capacity(contenders.len());
-    let package = |(contender, estimate): (&&'c Contender, &Option<Duration>)| {
-        let package = contender.build.as_ref()?.package.as_deref()?;
-        estimate.map(|_| package)
+    let package = |(one, estimate): (&&'c Contender, &mut Option<Duration>)| {
+        let package = one.build.as_ref()?.package.as_deref()?;
+        Some((one.name.as_str(), package, estimate.take()?))
     };
-    let mut packages: Vec<&str> = contenders.iter().zip(&builds).filter_map(package).collect();
+    let packages: Vec<_> = contenders.iter().zip(&mut builds).filter_map(package).collect();
+    let count = builds.iter().flatten().count() + usize::from(!packages.is_empty());
+    let mut number = 0;
+    if !packages.is_empty() {
+        let names: Vec<&str> = packages.iter().map(|(name, ..)| *name).collect();
+        number += 1;
+        progress.begin(number, count, &format!("building {}", names.join(", ")));
+        let packages_alone: Vec<&str> = packages.iter().map(|(_, package, _)| *package).collect();
+        builder::build_packages(&packages_alone, sources, &cache, interrupt)?;
+        progress.end(packages.iter().map(|(.., estimate)| *estimate).sum());
+    }
+    let mut found = Vec::with_capacity(contenders.len());
     for (contender, build) in contenders.iter().zip(builds) {
         if build.is_some() {
             number += 1;
-            let is_package = contender.build.as_ref().is_some_and(|build| build.package.is_some());
-            let together = if is_package { std::mem::take(&mut packages) } else { Vec::new() };
-            let others = match together.len() {
-                0 | 1 => String::new(),
-                several => format!(", together with {} others", several - 1),
-            };
-            progress.begin(number, count, &format!("building {}{others}", contender.name));
+            progress.begin(number, count, &format!("building {}", contender.name));
             progress.say("once, the result is kept");
-            builder::build_packages(&together, sources, &cache, interrupt)?;
         }
         let one = detect(contender, sources, interrupt);
         if let Some(estimate) = build {
