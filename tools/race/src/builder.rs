@@ -222,6 +222,33 @@ mod tests {
     }
 
     #[test]
+    fn a_package_is_installed_from_its_folder() {
+        let root = folder("package");
+        let sources = Sources::Folder(root.join("contenders"));
+        let build = |own: &str| {
+            let text = format!(
+                "name = 'mine'\nprotocols = ['h1']\nroutes = ['ping']\n[build]\nsources = 'mine'\n{own}\n\
+                 [start]\ncommand = ['{{out}}/bin/mine']\n"
+            );
+            Contender::parse(&text, "mine.toml")
+        };
+        let contender = build("package = 'mine'").unwrap();
+        let own = contender.build.clone().unwrap();
+        let place = place(&contender, &own, &sources, &root.join("cache")).unwrap();
+        let words = place.words(&own, &sources).join(" ");
+        let (from, to) = (root.join("contenders/mine"), &place.out);
+        let (from, to) = (from.display(), to.display());
+        assert!(
+            words.starts_with(&format!("cargo install --locked --no-track --profile {PROFILE} "))
+        );
+        assert!(words.ends_with(&format!(" --path {from} --root {to}")), "{words}");
+        for wrong in ["", "package = 'mine'\ncommand = ['make']"] {
+            assert!(build(wrong).unwrap_err().contains("either `command` or `package`"));
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
     fn what_lies_beside_the_sources_is_reached_and_watched() {
         let root = folder("beside");
         let sources = Sources::Folder(root.join("contenders"));

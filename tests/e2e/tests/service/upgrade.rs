@@ -51,8 +51,7 @@ fn replace(path: &Path, content: &[u8]) {
 /// So often a server is upgraded at most before the load is told to stop.
 const UPGRADES_COUNT: usize = 110;
 
-/// Loads the server while it is upgraded again and again, `least` times at least; no request may fail. The load
-/// has so many requests a second that it goes on long enough. `scheme`: of the listener.
+/// Loads the server while it is upgraded again and again, `least` times at least; no request may fail. `scheme`: of the listener.
 fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) {
     upgrade_under_load_through(test, (scheme, str::to_owned), least, options, || {});
 }
@@ -73,21 +72,29 @@ fn upgrade_under_load_through(
     let url = format!("{scheme}://{}/ping", through(&instance.address));
     let report = folder.join("report.json").display().to_string();
     let load = ["load", "--quiet", "--no-server-watch", "--json", &report, &url];
-    let mut load = spawn(program(), load.iter().chain(options));
     let mut upgrades = 0;
-    while load.try_wait().expect("the child is ours").is_none() {
-        if upgrades == UPGRADES_COUNT {
-            kill_process(Pid::from_child(&load), Signal::INT).expect("the child is ours");
-            break;
+    // On a machine that is busy otherwise, a load may be over before a server has been upgraded often enough.
+    while upgrades < least {
+        let mut load = spawn(program(), load.iter().chain(options));
+        while load.try_wait().expect("the child is ours").is_none() {
+            if upgrades == UPGRADES_COUNT {
+                kill_process(Pid::from_child(&load), Signal::INT).expect("the child is ours");
+                break;
+            }
+            replace(&path, &fs::read(program()).expect("the program was built"));
+            instance.upgrade();
+            upgraded();
+            upgrades += 1;
         }
-        replace(&path, &fs::read(program()).expect("the program was built"));
-        instance.upgrade();
-        upgraded();
-        upgrades += 1;
+        finish(load).well();
+        check(&fs::read_to_string(&report).expect("it was written"), upgrades);
     }
-    finish(load).well();
-    let report = fs::read_to_string(report).expect("it was written");
-    let report: serde_json::Value = serde_json::from_str(&report).expect("a report");
+    assert!(instance.wait().success(), "the first process has drained");
+}
+
+/// Checks that no request was lost by a load that ended after so many upgrades, by its report.
+fn check(report: &str, upgrades: usize) {
+    let report: serde_json::Value = serde_json::from_str(report).expect("a report");
     let phase = &report["phases"][0];
     assert_eq!(phase["counts"]["failed"], 0, "{upgrades} upgrades: {}", phase["failures"]);
     let count = |name: &str| phase["counts"][name].as_u64().expect("a number");
@@ -96,9 +103,7 @@ fn upgrade_under_load_through(
     let begun = count(if was_interrupted { "started" } else { "due" });
     let missing = begun - count("succeeded");
     assert!(missing <= if was_interrupted { 64 } else { 0 }, "{missing} are missing");
-    assert!(upgrades >= least, "the load was over after {upgrades} upgrades");
-    eprintln!("{test}: {upgrades} upgrades, {}", phase["counts"]);
-    assert!(instance.wait().success(), "the first process has drained");
+    eprintln!("{upgrades} upgrades, {}", phase["counts"]);
 }
 
 #[test]
