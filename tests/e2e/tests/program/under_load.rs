@@ -16,6 +16,8 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 const CONNECTIONS: usize = 5;
+/// On each connection.
+const LOOPS: usize = 10;
 /// How long requests are waited for once the server has ended, and with it all connections: in one of a thousand runs hyper
 /// leaves those of one connection waiting forever (its users know that: reqwest's issue 1323).
 const UNTIL_GIVEN_UP: Duration = Duration::from_secs(5);
@@ -38,7 +40,7 @@ fn loops_over_h2_end_well() {
             let (sender, connection) =
                 http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), io).await.unwrap();
             tokio::spawn(connection);
-            for _ in 0..10 {
+            for _ in 0..LOOPS {
                 loops.push(tokio::spawn(ask(sender.clone(), answers.clone())));
             }
         }
@@ -49,11 +51,14 @@ fn loops_over_h2_end_well() {
         let status = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
         assert!(status.success());
         let by = tokio::time::Instant::now() + UNTIL_GIVEN_UP;
+        let mut given_up = 0;
         for asking in loops {
-            if let Ok(asked) = tokio::time::timeout_at(by, asking).await {
-                asked.unwrap();
+            match tokio::time::timeout_at(by, asking).await {
+                Ok(asked) => asked.unwrap(),
+                Err(_) => given_up += 1,
             }
         }
+        assert!(given_up <= LOOPS, "{given_up} wait forever: those of more than one connection");
     });
 }
 

@@ -51,7 +51,7 @@ fn replace(path: &Path, content: &[u8]) {
 /// So often a server is upgraded at most before the load is told to stop.
 const UPGRADES_COUNT: usize = 110;
 
-/// Loads the server while it is upgraded again and again, `least` times at least; no request may fail. `scheme`: of the listener.
+/// Loads the server while it is upgraded, at least `least` times; no request may fail. `scheme`: of the listener.
 fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) {
     upgrade_under_load_through(test, (scheme, str::to_owned), least, options, || {});
 }
