@@ -39,29 +39,30 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     report.step("clippy", in_root(&root, &lint.concat()));
     report.step("tests: build", of_tests(&root, &["--no-run"]));
     report.end(dist);
-    let begun = report.begin(beside_tests(&root));
+    let begun = report.begin(beside_tests(&root, &program));
     tests(&mut report, &root, &program);
-    report.end(begun);
-    let mut instructions = counting(&root);
-    instructions.env("BOLIDE_BIN", &program);
-    // Instructions are the same whatever else runs, and the steady tests want something else to run.
-    let counted = report.begin(vec![("instructions".to_owned(), instructions)]);
-    packages::every(&mut report, &root, &program, &[]);
     steady::short(&mut report, &root, &program);
-    report.end(counted);
+    report.end(begun);
     report.finish()
 }
 
-/// What runs while the tests wait, with what they leave of the processors. Fuzzing is first: the others use the directory of
-/// the tests' build, which is locked until these have begun.
-fn beside_tests(root: &Path) -> Vec<(String, Command)> {
+/// What runs while the tests wait, with what they leave of the processors; instructions are the same whatever else runs.
+/// Fuzzing is first: the others use the directory of the tests' build, which is locked until these have begun.
+fn beside_tests(root: &Path, program: &Path) -> Vec<(String, Command)> {
     let without_tls = ["clippy", "--package", "bolide", "--no-default-features", "--features"];
     let others = ["client,files,proxy", "--", "-D", "warnings"];
     let without_tls = in_root(root, &[&without_tls[..], &others].concat());
     let mut docs = in_root(root, &["doc", "--no-deps", "--workspace"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
-    let fuzz = fuzz::command(FUZZ_SECONDS);
-    let steps = [("fuzz", fuzz), ("without TLS", without_tls), ("documentation", docs)];
+    let mut instructions = counting(root);
+    instructions.env("BOLIDE_BIN", program);
+    let steps = [
+        ("fuzz", fuzz::command(FUZZ_SECONDS)),
+        ("without TLS", without_tls),
+        ("documentation", docs),
+        ("instructions", instructions),
+        ("packages", packages::command(program)),
+    ];
     steps.map(|(name, command)| (name.to_owned(), with_least_priority(&command))).into()
 }
 

@@ -54,9 +54,8 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
 
 /// This task as a command: builds all targets and runs each for some seconds.
 pub(crate) fn command(seconds: u32) -> Command {
-    let this = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask"));
-    let mut command = Command::new(this);
-    command.args(["fuzz", "--seconds", &seconds.to_string()]);
+    let mut command = crate::task("fuzz");
+    command.args(["--seconds", &seconds.to_string()]);
     command
 }
 

@@ -16,7 +16,7 @@ mod tools;
 mod tree;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 /// One task: its name, what it does, and the function that does it.
 struct Task {
@@ -114,6 +114,14 @@ fn help() {
     for task in TASKS {
         println!("  {:<14}{}", task.name, task.purpose);
     }
+}
+
+/// The task of this name as a command.
+fn task(name: &str) -> Command {
+    let this = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask"));
+    let mut command = Command::new(this);
+    command.arg(name);
+    command
 }
 
 /// The root of the repository: the folder above this package.

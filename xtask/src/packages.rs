@@ -42,8 +42,15 @@ pub(crate) fn run(wanted: &[String]) -> ExitCode {
     report.finish()
 }
 
+/// This task as a command: makes and tries each package of `program`.
+pub(crate) fn command(program: &Path) -> Command {
+    let mut command = crate::task("dist");
+    command.env("BOLIDE_BIN", program);
+    command
+}
+
 /// Makes and tries each package of these names; all of them when there are none.
-pub(crate) fn every(report: &mut Report, root: &Path, program: &Path, wanted: &[String]) {
+fn every(report: &mut Report, root: &Path, program: &Path, wanted: &[String]) {
     let is_wanted = |kind: &&Kind| wanted.is_empty() || wanted.iter().any(|name| name == kind.name);
     for kind in KINDS.iter().filter(is_wanted) {
         report.check(&format!("package: {}", kind.name), || {
