@@ -58,10 +58,10 @@ fn beside_tests(root: &Path, program: &Path) -> Vec<(String, Command)> {
     instructions.env("BOLIDE_BIN", program);
     let steps = [
         ("fuzz", fuzz::command(FUZZ_SECONDS)),
-        ("without TLS", without_tls),
-        ("documentation", docs),
         ("instructions", instructions),
         ("packages", packages::command(program)),
+        ("without TLS", without_tls),
+        ("documentation", docs),
     ];
     steps.map(|(name, command)| (name.to_owned(), with_least_priority(&command))).into()
 }

@@ -187,9 +187,21 @@ fn what_a_foreign_generator_measured_is_marked_unchecked_by_the_race() {
         return bolide_launcher::skip(&why);
     }
     let (once, parts) = (Rounds::Fixed(1), ["honest", "smudging"]);
-    let outcome = raced_by(generator, once, &cell(), &parts, &Interrupt::default(), &mut |_| {});
-    let outcome = outcome.unwrap();
-    assert!(outcome.is_unchecked && outcome.entrant("smudging").unwrap().counts());
+    let mut counted = None;
+    // On a busy machine, the only run of a race may be one that is left out.
+    let decided = decide(BY_CHANCE, || -> Result<(), String> {
+        let interrupt = Interrupt::default();
+        let outcome = raced_by(generator, once, &cell(), &parts, &interrupt, &mut |_| {}).unwrap();
+        let smudging = outcome.entrant("smudging").unwrap();
+        if !smudging.counts() {
+            return Err(format!("{smudging:?}"));
+        }
+        counted = Some(outcome);
+        Ok(())
+    });
+    decided.unwrap();
+    let outcome = counted.unwrap();
+    assert!(outcome.is_unchecked);
     let said = crate::table::table(&outcome, crate::table::Columns::All);
     assert!(said.contains("unchecked: the generator compares no bodies"), "{said}");
 }
