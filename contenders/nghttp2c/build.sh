@@ -4,4 +4,4 @@ set -eu
 cd "$(dirname "$0")"
 mkdir -p "$1"
 "${CC:-cc}" -std=gnu17 -O3 -flto -Wall -Wextra -Werror=implicit -Wno-deprecated-declarations \
-    -o "$1/nghttp2c" main.c connection.c h1.c h2.c tls.c routes.c buffer.c -lnghttp2 -lssl -lcrypto
+    -o "$1/nghttp2c" main.c connection.c socket.c h1.c h2.c tls.c routes.c buffer.c -lnghttp2 -lssl -lcrypto

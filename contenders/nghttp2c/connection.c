@@ -15,13 +15,8 @@
 static const char PREFACE[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 #define PREFACE_BYTES (sizeof PREFACE - 1)
 
-struct buffer plain;
 static uint8_t block[BLOCK_BYTES];
 static struct connection *oldest, *newest, *queue;
-
-bool connection_is_full(const struct connection *c) {
-  return buffer_length(&c->wire) + buffer_length(&plain) >= UNSENT_BYTES;
-}
 
 static void unlink_age(struct connection *c) {
   if (c->older != NULL) c->older->newer = c->newer;
@@ -40,18 +35,6 @@ static void link_newest(struct connection *c) {
 }
 
 /* --- the socket ----------------------------------------------------------------------------- */
-
-ssize_t socket_read(struct connection *c, void *to, size_t most) {
-  if (!c->readable) return c->ended ? 0 : -1;
-  ssize_t count;
-  do count = recv(c->socket, to, most, 0);
-  while (count < 0 && errno == EINTR);
-  /* A short read has emptied the socket, unless the end of input is behind it. */
-  if (count < (ssize_t)most && (count <= 0 || !c->hung_up)) c->readable = false;
-  if (count == 0) c->ended = true;
-  if (count < 0 && errno != EAGAIN) c->broken = true;
-  return count;
-}
 
 /* As much as a block holds; 0 if there is nothing now. */
 static size_t read_tls(struct connection *c) {

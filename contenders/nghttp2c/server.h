@@ -113,14 +113,10 @@ struct connection {
   struct connection *older, *newer, *next;
 };
 
-/* What this turn produces, before TLS. */
-extern struct buffer plain;
 /* The value of `date`. */
 extern char date[30];
 extern time_t now;
 
-/* Whether so much waits for the socket that nothing more shall be produced. */
-bool connection_is_full(const struct connection *c);
 void connection_open(int poll, int socket, SSL_CTX *tls);
 /* An event of epoll for this connection. */
 void connection_event(struct connection *c, uint32_t events);
@@ -138,6 +134,15 @@ void h1_close(struct connection *c);
 void h2_advance(struct connection *c, const uint8_t *bytes, size_t count);
 void h2_close(struct connection *c);
 
+/* --- socket.c ------------------------------------------------------------------------------- */
+
+/* What this turn produces, before TLS. */
+extern struct buffer plain;
+/* Whether so much waits for the socket that nothing more shall be produced. */
+bool connection_is_full(const struct connection *c);
+/* Reads from the socket; clears `readable` once it is empty. -1: nothing now, 0: the end. */
+ssize_t socket_read(struct connection *c, void *to, size_t most);
+
 /* --- tls.c ---------------------------------------------------------------------------------- */
 
 /* What this turn's TLS records are collected in. */
@@ -146,8 +151,5 @@ extern struct buffer sealed;
 /* NULL, and a message, if certificate and key are no good. */
 SSL_CTX *tls_context(const char *cert, const char *key);
 SSL *tls_open(SSL_CTX *context, struct connection *c);
-
-/* Reads from the socket; clears `readable` once it is empty. -1: nothing now, 0: the end. */
-ssize_t socket_read(struct connection *c, void *to, size_t most);
 
 #endif

@@ -34,11 +34,13 @@ mod encoded;
 mod files;
 mod notes;
 mod paced;
+mod slowed_body;
 mod state;
 mod timeouts;
 
 pub(crate) use active::{Active, OrElse, WaitingBody};
 pub(crate) use encoded::Encoded;
+pub(crate) use slowed_body::{Part, SlowedBody};
 pub(crate) use state::{Kind, Phase, Record, State};
 
 /// The largest piece that a body stream is asked for at once, in bytes.

@@ -33,8 +33,6 @@ mod replies;
 mod slowed_body;
 mod timing;
 
-pub(crate) use slowed_body::SlowedBody;
-
 /// The stack of one socket and the exchanges that are open on it.
 #[derive(Debug)]
 pub(crate) struct Session {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bolide_probe::plan::ServerProcesses;
+use bolide_probe::stop::Stop;
 use bolide_probe::target::{connect_to, resolve};
 use bolide_semantics::{Scheme, Url};
 use bolide_units::{count, positive_seconds, rate, size, small_size};
@@ -14,7 +15,6 @@ use http::Method;
 use crate::plan::{Amount, Connecting, Direction, Plan, Probing, Transfer, Trusted, Version};
 use crate::responsiveness;
 use crate::responsiveness::statistics::Parameters;
-use crate::stop::Stop;
 use crate::target;
 
 /// How long a transfer takes whose URL and options say neither size nor time.

@@ -17,7 +17,6 @@ pub mod plan;
 mod raw;
 pub mod report;
 pub mod responsiveness;
-pub mod stop;
 pub mod target;
 pub mod transfer;
 pub mod verdict;

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bolide_probe::plan::{Origin, ServerProcesses};
+use bolide_probe::stop::Stop;
 use bolide_semantics::Url;
 use bytes::Bytes;
 use http::Method;
-
-use crate::stop::Stop;
 
 /// Which way the bytes go that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

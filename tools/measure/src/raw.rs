@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use bolide_eventloop::{Destination, SocketPath};
 
 use crate::carrier::{Carrier, Command, Facts, Look, News, Outcome, Tcp};
+use crate::clock::GLANCE;
 use crate::clock::{Clock, nanoseconds};
 use crate::dialing::Route;
 use crate::plan::{Amount, Direction, Transfer};
-use crate::stop::GLANCE;
 
 /// What one read or write is offered, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::latency::Percentiles;
 use crate::plan::Direction;
-use crate::verdict::Verdict;
+use crate::verdict::{Stalls, Verdict};
 
 /// Everything that is known of a transfer when it is over. Its JSON is read by `bolide net bulk`.
 #[derive(Debug, Clone, Serialize)]
@@ -106,20 +106,6 @@ pub struct Cost {
     pub peak_memory_bytes: u64,
     /// For which share of the time the thread that was busiest ran, or was ready and had no core.
     pub busiest_thread: f64,
-}
-
-/// For how long a side that had something to send waited for a window of HTTP/2 (RFC 9113 §5.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Stalls {
-    /// We for the server's windows of streams, summed over streams.
-    pub peer_stream_ns: u64,
-    /// We for the server's windows of connections, summed over connections.
-    pub peer_connection_ns: u64,
-    /// The server for our windows of streams: nothing came after it had used one up. Summed over
-    /// connections.
-    pub own_stream_ns: u64,
-    /// The server for our windows of connections, in the same way.
-    pub own_connection_ns: u64,
 }
 
 /// What had been transferred at some time.

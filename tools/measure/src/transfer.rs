@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use bolide_probe::accounting::online_cores;
+use bolide_probe::stop::Stop;
 use bolide_semantics::Scheme;
 use http::Version;
 
 use crate::carrier::{Carrier, Command, Facts as Established, Look, News, Outcome, Task};
+use crate::clock::GLANCE;
 use crate::clock::{Clock, nanoseconds};
 use crate::costs::Costs;
 use crate::dialing::Route;
@@ -16,10 +18,9 @@ use crate::raw;
 use crate::report::End;
 use crate::report::TcpFacts;
 use crate::report::Volume;
-use crate::report::{Latency, Point, Report, Setup, Stalls};
-use crate::stop::{GLANCE, Stop};
+use crate::report::{Latency, Point, Report, Setup};
 
-use crate::verdict::{Facts, judge};
+use crate::verdict::{Facts, Stalls, judge};
 
 /// How often there is a look at the speed.
 pub const LOOK: Duration = Duration::from_millis(250);

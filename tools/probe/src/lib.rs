@@ -15,5 +15,6 @@ pub mod plan;
 pub mod progress;
 pub mod report;
 pub mod scenario;
+pub mod stop;
 pub mod student;
 pub mod target;

@@ -71,7 +71,7 @@ pub(crate) fn detect(
     let version: Vec<String> = version.collect();
     let version: Vec<&str> = version.iter().map(String::as_str).collect();
     let version =
-        if version.is_empty() { String::new() } else { crate::manifest::first_line(&version) };
+        if version.is_empty() { String::new() } else { crate::process::first_line(&version) };
     Ok(Present { contender: contender.clone(), out, binary, version })
 }
 

@@ -121,8 +121,8 @@ impl Generator {
         match self {
             Self::Bolide => vec![format!("bolide {}", env!("CARGO_PKG_VERSION"))],
             Self::H2loadAndWrk => vec![
-                crate::manifest::first_line(&["h2load", "--version"]),
-                crate::manifest::first_line(&["wrk", "-v"]),
+                crate::process::first_line(&["h2load", "--version"]),
+                crate::process::first_line(&["wrk", "-v"]),
             ],
             #[cfg(test)]
             Self::InProcess => Vec::new(),

@@ -1,13 +1,12 @@
 //! Everything that is needed to run a race again, and to judge one: what raced, how, and where.
 
 use std::fs;
-use std::process::{Command, Stdio};
 
-use bolide_semantics::in_one_line;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::Contender;
 use crate::generator::Generator;
+use crate::process::first_line;
 use crate::rounds::Settings;
 
 /// The format's number: it changes when older programs can't read it any more.
@@ -150,20 +149,6 @@ impl Manifest {
             self.program,
         )
     }
-}
-
-/// The first line that a command prints, to either output; empty if it can't be run.
-#[must_use]
-pub fn first_line(command: &[&str]) -> String {
-    let Some((program, arguments)) = command.split_first() else { return String::new() };
-    let program = crate::process::find_program(program).unwrap_or_else(|| program.into());
-    let Ok(output) = Command::new(program).args(arguments).stdin(Stdio::null()).output() else {
-        return String::new();
-    };
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    in_one_line(line).into_owned()
 }
 
 #[cfg(test)]

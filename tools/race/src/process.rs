@@ -13,6 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bolide_semantics::in_one_line;
 use outside::Mark;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -186,6 +187,19 @@ pub(crate) fn last_lines(path: &Path) -> String {
     let first = lines.len().saturating_sub(LAST_LINES_COUNT);
     let shown: Vec<String> = lines[first..].iter().map(|line| format!("    {line}")).collect();
     shown.join("\n")
+}
+
+/// The first line that a command prints, to either output; empty if it can't be run.
+pub(crate) fn first_line(command: &[&str]) -> String {
+    let Some((program, arguments)) = command.split_first() else { return String::new() };
+    let program = find_program(program).unwrap_or_else(|| program.into());
+    let Ok(output) = Command::new(program).args(arguments).stdin(Stdio::null()).output() else {
+        return String::new();
+    };
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    in_one_line(line).into_owned()
 }
 
 /// The path of `program`, if it is in `PATH` or is a path to a file.

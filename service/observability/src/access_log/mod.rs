@@ -24,7 +24,6 @@ mod writer;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -38,27 +37,8 @@ pub use stages::{Stages, Times};
 pub use template::{LOG_PLACEHOLDERS, LogTemplate};
 pub use text::cut;
 pub use trace::trace_id;
+pub use writer::{AccessLogStats, LogTarget};
 use writer::{Sink, Writer};
-
-/// Where the lines of an access log go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogTarget {
-    /// A file; lines are appended.
-    File(PathBuf),
-    /// The standard output.
-    Stdout,
-}
-
-/// What became of the lines of an access log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AccessLogStats {
-    /// Lines that were written.
-    pub written: u64,
-    /// Lines that were dropped, for the queue was full.
-    pub dropped: u64,
-    /// Lines that could not be written: the disk is full, say.
-    pub failed: u64,
-}
 
 /// Which lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError, sync_channel};
@@ -9,7 +10,26 @@ use std::time::{Duration, Instant};
 
 use super::batch::LogBatch;
 use super::calendar::CalendarTime;
-use super::{AccessLogStats, LogTarget};
+
+/// Where the lines of an access log go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTarget {
+    /// A file; lines are appended.
+    File(PathBuf),
+    /// The standard output.
+    Stdout,
+}
+
+/// What became of the lines of an access log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccessLogStats {
+    /// Lines that were written.
+    pub written: u64,
+    /// Lines that were dropped, for the queue was full.
+    pub dropped: u64,
+    /// Lines that could not be written: the disk is full, say.
+    pub failed: u64,
+}
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -242,7 +262,7 @@ impl Scribe {
 mod tests {
     use std::path::Path;
 
-    use super::super::LogFormat;
+    use super::super::format::LogFormat;
     use super::*;
     use crate::limits::LogLimits;
 

@@ -7,10 +7,10 @@ use http::{Method, StatusCode};
 
 use super::Encoded;
 use super::paced::Paced;
+use super::slowed_body::SlowedBody;
 use crate::policy::PolicySlot;
 use crate::response::BodyStream;
 use crate::router::RouteId;
-use crate::session::SlowedBody;
 use bolide_observability::Entry;
 
 /// What is known of an exchange while it is open.

@@ -1,85 +1,11 @@
 //! Bodies of requests that are handed on no faster than the exchange's policy says.
 
-use std::rc::Rc;
-use std::time::Instant;
-
 use bolide_semantics::{End, ExchangeId, Head};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::Session;
-use crate::policy::Pace;
+use crate::exchange::{Part, SlowedBody};
 use crate::work::Work;
-
-/// A body that waits for its time: not consumed, so that the client stops.
-#[derive(Debug)]
-pub(crate) struct SlowedBody {
-    pace: Rc<dyn Pace>,
-    bytes: BytesMut,
-    has_ended: bool,
-    trailers: Option<Head>,
-    /// When the next piece may be handed on, if none may be now.
-    until: Option<Instant>,
-}
-
-/// What is handed on.
-enum Part {
-    Data(Bytes, End),
-    Trailers(Head),
-}
-
-impl SlowedBody {
-    fn new(pace: Rc<dyn Pace>) -> Self {
-        let (bytes, has_ended, trailers, until) = Default::default();
-        Self { pace, bytes, has_ended, trailers, until }
-    }
-
-    /// The next part, if it may be handed on.
-    fn next(&mut self, now: Instant) -> Option<Part> {
-        let mut data = Bytes::new();
-        if !self.bytes.is_empty() {
-            match self.pace.ready(now) {
-                Ok(bytes) => data = self.bytes.split_to(bytes.min(self.bytes.len())).freeze(),
-                Err(at) => {
-                    self.until = Some(at);
-                    return None;
-                }
-            }
-            self.pace.sent(data.len() as u64, now);
-        }
-        if !self.bytes.is_empty() || !self.has_ended {
-            return (!data.is_empty()).then_some(Part::Data(data, End::No));
-        }
-        match self.trailers.take() {
-            Some(trailers) if data.is_empty() => {
-                self.has_ended = false;
-                Some(Part::Trailers(trailers))
-            }
-            Some(trailers) => {
-                self.trailers = Some(trailers);
-                Some(Part::Data(data, End::No))
-            }
-            None => {
-                self.has_ended = false;
-                Some(Part::Data(data, End::Yes))
-            }
-        }
-    }
-
-    /// Whether a part of it may be handed on again, which had to wait.
-    pub(super) fn take_due(&mut self, now: Instant) -> bool {
-        self.until.take_if(|until| *until <= now).is_some()
-    }
-
-    /// When it is to be looked at again.
-    pub(super) fn until(&self) -> Option<Instant> {
-        self.until
-    }
-
-    /// The memory that it takes besides what the client has been told to be unconsumed, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
-        size_of::<Self>() + self.trailers.as_ref().map_or(0, Head::allocated_bytes)
-    }
-}
 
 impl Session {
     /// Gives a piece of a request's body to its handler, or keeps it until its time has come.
@@ -87,8 +13,7 @@ impl Session {
         let Some(slowed) = self.slowed_body(id) else {
             return self.with_driver(id, work, |driver, io| driver.on_data(data, end, io));
         };
-        slowed.bytes.extend_from_slice(&data);
-        slowed.has_ended |= end == End::Yes;
+        slowed.add(&data, end);
         self.hand_on(id, work);
     }
 
@@ -100,8 +25,7 @@ impl Session {
         work: &mut Work<'_>,
     ) -> Option<Head> {
         let Some(slowed) = self.slowed_body(id) else { return Some(trailers) };
-        slowed.trailers = Some(trailers);
-        slowed.has_ended = true;
+        slowed.end_with(trailers);
         self.hand_on(id, work);
         None
     }
@@ -124,7 +48,7 @@ impl Session {
             let active = &mut self.exchanges[index];
             let Some(slowed) = &mut active.state.slowed else { return };
             if active.driver.is_none() {
-                let bytes = slowed.bytes.split().len();
+                let bytes = slowed.drop_bytes();
                 return self.connection.consumed(&mut work.cx, id, bytes);
             }
             match slowed.next(now) {

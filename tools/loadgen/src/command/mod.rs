@@ -2,7 +2,6 @@
 
 mod compare;
 mod conclusion;
-mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +15,7 @@ use bolide_probe::engine::Mistake;
 use bolide_probe::plan::{Phase, Plan, TlsTrust};
 use bolide_probe::progress::{Progress, Runner};
 use bolide_probe::report::{KneeReport, PhaseReport, Report};
+use bolide_probe::stop::Stop;
 
 use crate::compat::{self, Foreign};
 use crate::options::{Action, Arguments, Job};
@@ -28,7 +28,6 @@ use crate::parts;
 use crate::schedule::{Outcome, Schedule};
 use crate::verdict;
 use conclusion::Files;
-pub(crate) use stop::Stop;
 
 /// The exit code of a run that failed.
 const FAILED: u8 = 1;

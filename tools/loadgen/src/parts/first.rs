@@ -9,11 +9,11 @@ use bolide_probe::engine::{Counted, Engine, Look, Mistake, Series, Share, Watch}
 use bolide_probe::plan::Phase;
 use bolide_probe::progress::{Control, Progress, RecordSink, Runner};
 use bolide_probe::report::{PartReport, PartsReport, PhaseReport, TlsReport};
+use bolide_probe::stop::Stop;
 
 use super::others::{News, Others};
 use super::protocol::{Found, Message};
 use super::ssh::Started;
-use crate::command::Stop;
 
 /// From the order to begin to the beginning, besides the time that the order takes on its way.
 const LEAD: Duration = Duration::from_millis(200);

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bolide_probe::engine::Mistake;
+use bolide_probe::stop::Stop;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::handshake::{Introduction, Joined, Refusal, admit, join};
 use super::identity::Rendezvous;
-use crate::command::Stop;
 
 /// How often there is a look at whether to go on.
 const LOOK: Duration = Duration::from_millis(100);

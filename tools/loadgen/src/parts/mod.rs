@@ -26,8 +26,8 @@ use bolide_probe::accounting::ProcessAccounting;
 use bolide_probe::cost::Accounting;
 use bolide_probe::engine::{Engine, Mistake};
 use bolide_probe::progress::Runner;
+use bolide_probe::stop::Stop;
 
-use crate::command::Stop;
 use crate::options::{Arguments, Job};
 use agreement::Agreement;
 use clock::Clock;

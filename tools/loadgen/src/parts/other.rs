@@ -9,11 +9,11 @@ use std::time::Duration;
 use bolide_probe::engine::{Engine, Mistake};
 use bolide_probe::plan::Phase;
 use bolide_probe::progress::{Control, Runner as _};
+use bolide_probe::stop::Stop;
 
 use super::clock::Clock;
 use super::protocol::{Found, MESSAGE_BYTES, Message};
 use super::wire::{Heartbeat, Line};
-use crate::command::Stop;
 
 /// Orders that wait: part 1 never sends as many.
 const WAITING_COUNT: usize = 64;

@@ -14,13 +14,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker, limits as loop_limits};
+use bolide_probe::stop::Stop;
 
 use crate::clock::Clock;
+use crate::clock::GLANCE;
 use crate::dialing::Route;
 use crate::latency::Sample;
 use crate::plan::Transfer;
-use crate::report::{Stalls, TlsReport, Told};
-use crate::stop::{GLANCE, Stop};
+use crate::report::{TlsReport, Told};
+use crate::verdict::Stalls;
 use service::{CarrierService, LoopHandle};
 
 pub(crate) use tcp::Tcp;

@@ -10,7 +10,8 @@ use super::{Facts, Task, Tcp};
 use crate::clock::nanoseconds;
 use crate::latency::{Kind, Pulse, Sample};
 use crate::plan::Amount;
-use crate::report::{Stalls, Told};
+use crate::report::Told;
+use crate::verdict::Stalls;
 
 /// How long a server lets a subtest of ndt7 take.
 const SUBTEST_TIME: Duration = Duration::from_secs(10);

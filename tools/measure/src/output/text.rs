@@ -8,7 +8,8 @@ use bolide_units::figures::{bytes, duration, memory};
 use super::speed;
 use crate::latency::Percentiles;
 use crate::plan::Direction;
-use crate::report::{Cost, Latency, Report, Stalls};
+use crate::report::{Cost, Latency, Report};
+use crate::verdict::Stalls;
 
 /// What was found, in lines.
 #[must_use]

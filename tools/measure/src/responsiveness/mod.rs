@@ -6,12 +6,12 @@ mod run;
 pub mod statistics;
 mod text;
 
+use bolide_probe::stop::Stop;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::plan::Connecting;
-use crate::stop::Stop;
 use statistics::{Confidence, Means, Parameters, Score};
 
 pub use run::run;

@@ -7,7 +7,6 @@ use bolide_units::figures::{bytes, duration};
 use serde::Serialize;
 
 use crate::plan::Direction;
-use crate::report::Stalls;
 
 /// A thread is full from this share of its time on. What lacks to 1 is lost to the edges of the transfer
 /// and to the moments in which two threads that work hand in hand wait for each other.
@@ -59,6 +58,20 @@ pub struct Verdict {
     pub limit: Limit,
     /// One sentence each.
     pub evidence: Vec<String>,
+}
+
+/// For how long a side that had something to send waited for a window of HTTP/2 (RFC 9113 §5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Stalls {
+    /// We for the server's windows of streams, summed over streams.
+    pub peer_stream_ns: u64,
+    /// We for the server's windows of connections, summed over connections.
+    pub peer_connection_ns: u64,
+    /// The server for our windows of streams: nothing came after it had used one up. Summed over
+    /// connections.
+    pub own_stream_ns: u64,
+    /// The server for our windows of connections, in the same way.
+    pub own_connection_ns: u64,
 }
 
 /// The figures that a verdict is made from.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bolide_measure::plan::{Amount, Connecting, Direction, Plan, Transfer, Trusted, Version};
 use bolide_measure::report::Report;
-use bolide_measure::stop::Stop;
 use bolide_measure::target;
 use bolide_measure::transfer;
 use bolide_probe::plan::{Origin, ServerAddress, ServerProcesses};
+use bolide_probe::stop::Stop;
 use bolide_server::{
     BodyStream, Bytes, ConnectionLimits, End, Exchange, Http2Limits, Identity, Io, Limits, Pull,
     Reply, Request, Response, Router, Running, Server, StatusCode, Tls, body_limit, http2_limits,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bolide_measure::responsiveness::statistics::{Confidence, Parameters};
 use bolide_measure::responsiveness::{Plan, Report, run};
-use bolide_measure::stop::Stop;
+use bolide_probe::stop::Stop;
 
 use crate::planted::{Planted, plan};
 

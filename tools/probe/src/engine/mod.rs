@@ -35,6 +35,7 @@ mod thread_state;
 mod users;
 mod watch;
 mod websocket;
+mod websocket_tally;
 
 use std::fmt;
 use std::io;

@@ -20,7 +20,8 @@ use super::recipe::Recipe;
 use super::share::stream;
 use super::tally::Tally;
 use super::thread_state::{Interval, ThreadState};
-use super::websocket::{Messenger, Socket, WebSocketTally};
+use super::websocket::{Messenger, Socket};
+use super::websocket_tally::WebSocketTally;
 use crate::report::Failure;
 
 /// How often there is a look at what happens, in nanoseconds (100 ms).

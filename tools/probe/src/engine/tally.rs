@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::by_request::ByRequest;
 use super::events::EventTally;
 use super::histograms::{add, empty, encoded, latencies};
-use super::websocket::WebSocketTally;
+use super::websocket_tally::WebSocketTally;
 use crate::report::{Counts, Failure, QuicReport, Spread, Stalls, Traffic, UsersReport};
 
 /// Every kind of failure, in the order of their numbers.

@@ -93,7 +93,7 @@ pub(super) fn program() -> Result<PathBuf, String> {
 /// What the browser's version is.
 pub(super) fn version() -> Option<String> {
     let program = program().ok()?.display().to_string();
-    Some(crate::manifest::first_line(&[&program, "--version"]))
+    Some(crate::process::first_line(&[&program, "--version"]))
 }
 
 /// What the page says at the end.

@@ -5,15 +5,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_client::{Ending, Established, Orders, Owner};
-use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId, Role};
+use bolide_semantics::{
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Misuse, RequestHead, Role,
+};
 use bolide_websocket::{Close, CloseCode, Codec, Event, Kind, Payload, Settings, handshake};
 use bytes::Bytes;
+use http::Method;
 
-use super::{Socket, WebSocketTally, WebSocketTask, limits};
+use super::{Socket, WebSocketTask, limits};
 use crate::engine::asked::Asked;
 use crate::engine::asker::Asker;
-use crate::engine::template::Values;
-use crate::engine::thread_state::{Task, failure_of_abort};
+use crate::engine::script::Extra;
+use crate::engine::template::{Numbers, Values};
+use crate::engine::thread_state::{Task, ThreadState, failure_of_abort};
+use crate::engine::websocket_tally::WebSocketTally;
 use crate::report::Failure;
 
 /// A WebSocket connection at its turn.
@@ -129,7 +134,7 @@ impl Messenger<'_> {
         socket.key = handshake::key(octets);
         let task = Arc::clone(&state.task);
         let how = (conn.numbers, conn.multiplexes);
-        match super::handshake::send(of(&task), &socket.key, how, state, orders) {
+        match ask(of(&task), &socket.key, how, state, orders) {
             Ok(id) => socket.id = Some(id),
             // The connection has ended since it became ready.
             Err(_) => orders.shut_down(),
@@ -143,7 +148,7 @@ impl Messenger<'_> {
 
     /// The server has responded to the handshake.
     fn head(&mut self, id: ExchangeId, end: End, orders: &mut Orders<'_>) {
-        let accepted = match super::handshake::check(self.task(), &self.socket.key, orders) {
+        let accepted = match self.task().check(&self.socket.key, orders) {
             Ok(_) if end == End::Yes => Err("the server ended the connection at once".to_owned()),
             accepted => accepted,
         };
@@ -383,6 +388,32 @@ impl Messenger<'_> {
         self.socket.sendable = false;
         orders.shut_down();
     }
+}
+
+/// Asks for a connection with this key: by extended CONNECT where exchanges are `multiplexed`.
+fn ask(
+    task: &WebSocketTask,
+    key: &str,
+    (numbers, multiplexed): (Numbers, bool),
+    state: &mut ThreadState,
+    orders: &mut Orders<'_>,
+) -> Result<ExchangeId, Misuse> {
+    let mut values = Values::of(numbers, &mut state.random);
+    task.handshake.render(&mut values, &mut state.rendered);
+    let rendered = (&state.rendered, Extra::of(0));
+    task.handshake.with_head(&state.task.servers[0], rendered, |head| {
+        let mut fields = head.fields.to_vec();
+        let (method, protocol) = if multiplexed {
+            (&Method::CONNECT, Some(handshake::PROTOCOL))
+        } else {
+            let protocol = handshake::PROTOCOL.as_bytes();
+            fields.push(FieldRef::known(FieldName::Upgrade, protocol));
+            fields.push(FieldRef::known(FieldName::SecWebsocketKey, key.as_bytes()));
+            (head.method, None)
+        };
+        let head = RequestHead { method, protocol, fields: &fields, ..*head };
+        orders.send_request(&head, End::No)
+    })
 }
 
 /// The part of a task that is about WebSocket, which it has where there is a socket.

@@ -1,19 +1,18 @@
 //! Ending before the end: what was found until then is told all the same.
 
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use bolide_eventloop::{Signal, Signals};
 
-/// How often somebody who waits looks whether he should end.
-pub(crate) const GLANCE: Duration = Duration::from_millis(50);
+use crate::progress::Control;
 
 /// As a shell reports a process that an interrupt ended.
 const ENDED_BY_INTERRUPT: i32 = 130;
 
-/// Whether somebody wants the measurement to end. Clones ask for the same.
+/// Whether a run is to end. Clones ask for the same.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     is_asked: Arc<AtomicBool>,
@@ -26,6 +25,12 @@ impl Stop {
         self.is_asked.load(Ordering::Relaxed)
     }
 
+    /// The same, as a phase is told.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        if self.is_asked() { Control::Stop } else { Control::Continue }
+    }
+
     /// It is to end.
     pub fn ask(&self) {
         self.is_asked.store(true, Ordering::Relaxed);
@@ -33,13 +38,13 @@ impl Stop {
 
     /// From here on Ctrl-C and SIGTERM ask, and the second time end the process at once. Where the
     /// system refuses, they end it the first time.
-    pub(crate) fn at_signals(&self) {
+    pub fn at_signals(&self) {
         let Ok(mut signals) = Signals::new(&[Signal::Interrupt, Signal::Terminate]) else { return };
         let stop = self.clone();
         thread::spawn(move || {
             while signals.wait().is_some() {
                 if stop.is_asked() {
-                    std::process::exit(ENDED_BY_INTERRUPT);
+                    process::exit(ENDED_BY_INTERRUPT);
                 }
                 stop.ask();
             }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::histograms::{add, empty, encoded, latencies};
+use super::histograms::{add, empty, encoded, latencies};
 use crate::report::WebSocketReport;
 
 /// Of all connections of a phase.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::engine) struct WebSocketTally {
+pub(super) struct WebSocketTally {
     /// From the end of TCP's or TLS's handshake to the server's acceptance.
     #[serde(with = "encoded")]
     pub(super) upgrade: Histogram<u64>,
@@ -30,11 +30,11 @@ impl Default for WebSocketTally {
 
 impl WebSocketTally {
     /// What the connections of a phase that now begins came to while they were made.
-    pub(in crate::engine) fn made(self) -> Self {
+    pub(super) fn made(self) -> Self {
         Self { pushed: 0, closes: BTreeMap::new(), ..self }
     }
 
-    pub(in crate::engine) fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         add(&mut self.upgrade, &other.upgrade);
         self.compressed += other.compressed;
         self.pushed += other.pushed;
