@@ -1,7 +1,5 @@
 //! RFC 9112 §5: field lines, of a head or of a trailer section.
 
-use std::convert::Infallible;
-
 use bolide_semantics::{FieldName, Head, TOKEN_LOWER};
 
 use crate::error::{
@@ -9,36 +7,54 @@ use crate::error::{
 };
 use crate::scan::{chunk_at, fault, value_end};
 
-/// Reads the lines of `bytes` from `at` up to the empty one, and returns the place behind it.
+/// Reads the lines of `bytes` from `start` up to the empty one, and returns the place behind it.
 ///
 /// `note` sees each interned name with its value, and says whether the line is kept.
 #[inline]
 pub(crate) fn read(
     bytes: &[u8],
-    mut at: usize,
+    start: usize,
+    count_max: u16,
+    head: &mut Head,
+    note: impl FnMut(FieldName, &[u8]) -> Result<bool, &'static Failure>,
+) -> Result<usize, Stop> {
+    let mut at = start;
+    let end = read_lines(bytes, &mut at, count_max, head, note);
+    // One copy of all lines takes less than one for each value.
+    head.push_section(&bytes[start..at]);
+    end
+}
+
+/// Reads lines from `at` on, which then is where the first line begins that is not among the head's. Their text is to be
+/// appended.
+#[inline(always)]
+fn read_lines(
+    bytes: &[u8],
+    at: &mut usize,
     count_max: u16,
     head: &mut Head,
     mut note: impl FnMut(FieldName, &[u8]) -> Result<bool, &'static Failure>,
 ) -> Result<usize, Stop> {
     let mut count = 0;
-    while bytes.get(at) != Some(&b'\r') {
-        let text_start = head.text_mut().len();
+    // From a place in `bytes` to the one that it will have in the head's text.
+    let moved = head.text_mut().len().wrapping_sub(*at);
+    while bytes.get(*at) != Some(&b'\r') {
         let padded;
-        let beginning = match chunk_at(bytes, at) {
+        let beginning = match chunk_at(bytes, *at) {
             Some(beginning) => beginning,
             // The last line, say.
             None => {
-                padded = pad(bytes, at);
+                padded = pad(bytes, *at);
                 &padded
             }
         };
         let (known, length) = match FieldName::at_start_of(beginning) {
             Some((name, length)) => (Some(name), length),
-            None => push_name(bytes, at, head),
+            None => (None, name_length(bytes, *at)),
         };
-        let colon = at + length;
+        let colon = *at + length;
         if length == 0 || bytes.get(colon) != Some(&b':') {
-            return Err(no_name(bytes, at, colon));
+            return Err(no_name(bytes, *at, colon));
         }
         let mut start = colon + 1;
         while let Some(b' ' | b'\t') = bytes.get(start) {
@@ -61,18 +77,14 @@ pub(crate) fn read(
             None => true,
         };
         if keeps {
-            let value_start = head.text_mut().len();
-            head.text_mut().push(value);
-            match known {
-                Some(name) => head.push_known(name, value_start),
-                None => head.push_named(text_start, value_start),
-            }
+            let [name, value_end] = [*at, start + value.len()].map(|at| at.wrapping_add(moved));
+            head.push_line(known, name, start.wrapping_add(moved), value_end);
         }
-        at = end + 2;
+        *at = end + 2;
     }
-    match bytes.get(at + 1) {
-        Some(b'\n') => Ok(at + 2),
-        _ => Err(line_end(bytes, at)),
+    match bytes.get(*at + 1) {
+        Some(b'\n') => Ok(*at + 2),
+        _ => Err(line_end(bytes, *at)),
     }
 }
 
@@ -95,26 +107,11 @@ fn pad<const LENGTH: usize>(bytes: &[u8], at: usize) -> [u8; LENGTH] {
     padded
 }
 
-/// Appends the name that a line begins with to the head's text, in lower case, unless it is an interned one.
+/// The length of the name that a line begins with.
 #[inline(never)]
-fn push_name(bytes: &[u8], at: usize, head: &mut Head) -> (Option<FieldName>, usize) {
+fn name_length(bytes: &[u8], at: usize) -> usize {
     let line = bytes.get(at..).unwrap_or_default();
-    let is_token = |octet: &&u8| TOKEN_LOWER[usize::from(**octet)] != 0;
-    let length = line.iter().take_while(is_token).count();
-    let text = head.text_mut();
-    let start = text.len();
-    let lower = |room: &mut [u8]| {
-        for (slot, octet) in room.iter_mut().zip(&line[..length]) {
-            *slot = TOKEN_LOWER[usize::from(*octet)];
-        }
-        Ok::<_, Infallible>(length)
-    };
-    let Ok(()) = text.write(length, lower);
-    let known = FieldName::lookup(&text.bytes()[start..]);
-    if known.is_some() {
-        text.truncate(start);
-    }
-    (known, length)
+    line.iter().take_while(|octet| TOKEN_LOWER[usize::from(**octet)] != 0).count()
 }
 
 /// Why no name and colon stand at `at`; `end` is where the name, if any, ends.

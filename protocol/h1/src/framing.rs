@@ -28,6 +28,17 @@ impl Noted {
     /// Takes note of one line.
     #[inline]
     pub(crate) fn note(&mut self, name: FieldName, value: &[u8]) -> Result<(), &'static Failure> {
+        use FieldName::{Connection, ContentLength, Expect, TransferEncoding, Upgrade};
+        match name {
+            Connection | ContentLength | Expect | TransferEncoding | Upgrade => {
+                self.note_framing(name, value)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn note_framing(&mut self, name: FieldName, value: &[u8]) -> Result<(), &'static Failure> {
         match name {
             FieldName::ContentLength => {
                 if self.length.is_some() {

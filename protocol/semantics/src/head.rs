@@ -33,6 +33,19 @@ struct Line {
     sensitive: bool,
 }
 
+impl Line {
+    /// Puts the name, in lower case, before the value.
+    #[inline(never)]
+    fn settle_name(&mut self, text: &mut Text) {
+        let before = &mut text.bytes_mut()[self.start as usize..self.value as usize];
+        let length = before.iter().position(|octet| *octet == b':').unwrap_or(before.len());
+        let gap = before.len() - length;
+        before.copy_within(..length, gap);
+        before[gap..].make_ascii_lowercase();
+        self.start += gap as u32;
+    }
+}
+
 /// One field line of a [`Head`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
@@ -248,8 +261,9 @@ impl Head {
     pub fn decoded_bytes(&self) -> usize {
         let status = if self.kind == HeadKind::Response { ":status200".len() } else { 0 };
         let line = |line: &Line| {
-            let known = line.known.map_or(0, |name| name.as_str().len());
-            known + (line.end - line.start) as usize
+            let uncommon = (line.value - line.start) as usize;
+            let name = line.known.map_or(uncommon, |name| name.as_str().len());
+            name + (line.end - line.value) as usize
         };
         status + self.lines.iter().map(line).sum::<usize>()
     }
@@ -342,18 +356,25 @@ impl Head {
         self.push_line(None, start, value, self.text.len());
     }
 
-    /// Appends a field whose name, unless it is known, is the text from `start` to `value`, and whose value ends at `end`.
+    /// For parsers: appends a field whose name, unless it is known, is the text from `start` to `value`, and whose value ends at
+    /// `end`. The text may follow later.
     #[inline]
-    pub(crate) fn push_line(
-        &mut self,
-        known: Option<FieldName>,
-        start: usize,
-        value: usize,
-        end: usize,
-    ) {
-        debug_assert!(start <= value && end <= self.text.len(), "a line outside the text");
+    pub fn push_line(&mut self, known: Option<FieldName>, start: usize, value: usize, end: usize) {
+        debug_assert!(start <= value && value <= end, "a line that ends before it begins");
         let (start, value, end) = (start as u32, value as u32, end as u32);
         self.lines.push(Line { start, value, end, known, sensitive: false });
+    }
+
+    /// For parsers: appends the text of lines of HTTP/1.1 that were appended before it. A name there is as it was sent, and a
+    /// colon and blanks are between it and its value.
+    #[inline]
+    pub fn push_section(&mut self, section: &[u8]) {
+        let from = self.text.len() as u32;
+        self.text.push(section);
+        let is_uncommon = |line: &&mut Line| line.known.is_none() && line.start >= from;
+        for line in self.lines.iter_mut().filter(is_uncommon) {
+            line.settle_name(&mut self.text);
+        }
     }
 
     /// Appends a field with an interned name.
@@ -483,6 +504,20 @@ mod tests {
         assert_eq!(head.path_and_query(), "");
         assert_eq!(head.authority(), None);
         assert_eq!((copy.authority(), copy.field_count()), (Some("example:80"), 2));
+    }
+
+    #[test]
+    fn lines_of_a_section_have_their_names_in_lower_case() {
+        let mut head = Head::default();
+        head.append("x-before", b"0");
+        let before = head.text().len();
+        let section = b"Host: a\r\nX-B:\t c \r\n";
+        head.push_line(Some(FieldName::Host), before, before + 6, before + 7);
+        head.push_line(None, before + 9, before + 15, before + 16);
+        head.push_section(section);
+        let fields: Vec<_> = head.fields().map(|field| (field.name, field.value)).collect();
+        assert_eq!(fields, [("x-before", &b"0"[..]), ("host", b"a"), ("x-b", b"c")]);
+        assert_eq!(head.decoded_bytes(), "x-before0hostax-bc".len());
     }
 
     #[test]

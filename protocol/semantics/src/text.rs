@@ -39,6 +39,11 @@ impl Text {
         &self.block[..self.used]
     }
 
+    /// The same to be changed.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.block[..self.used]
+    }
+
     /// Makes room for `more` bytes: exactly so much, where a text that grows takes more than it needs.
     pub(crate) fn reserve(&mut self, more: usize) {
         let needed = self.used + more;
