@@ -48,14 +48,10 @@ fn read_lines(
                 &padded
             }
         };
-        let (known, length) = match FieldName::at_start_of(beginning) {
-            Some((name, length)) => (Some(name), length),
-            None => (None, name_length(bytes, *at)),
+        let (known, colon) = match FieldName::at_start_of(beginning) {
+            Some((name, length)) => (Some(name), *at + length),
+            None => (None, name_end(bytes, *at)?),
         };
-        let colon = *at + length;
-        if length == 0 || bytes.get(colon) != Some(&b':') {
-            return Err(no_name(bytes, *at, colon));
-        }
         let mut start = colon + 1;
         while let Some(b' ' | b'\t') = bytes.get(start) {
             start += 1;
@@ -107,11 +103,16 @@ fn pad<const LENGTH: usize>(bytes: &[u8], at: usize) -> [u8; LENGTH] {
     padded
 }
 
-/// The length of the name that a line begins with.
+/// The place of the colon behind the name that stands at `at`.
 #[inline(never)]
-fn name_length(bytes: &[u8], at: usize) -> usize {
+fn name_end(bytes: &[u8], at: usize) -> Result<usize, Stop> {
     let line = bytes.get(at..).unwrap_or_default();
-    line.iter().take_while(|octet| TOKEN_LOWER[usize::from(**octet)] != 0).count()
+    let is_token = |octet: &&u8| TOKEN_LOWER[usize::from(**octet)] != 0;
+    let end = at + line.iter().take_while(is_token).count();
+    if end == at || bytes.get(end) != Some(&b':') {
+        return Err(no_name(bytes, at, end));
+    }
+    Ok(end)
 }
 
 /// Why no name and colon stand at `at`; `end` is where the name, if any, ends.
