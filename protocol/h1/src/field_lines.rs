@@ -5,7 +5,7 @@ use bolide_semantics::{FieldName, Head, TOKEN_LOWER};
 use crate::error::{
     BAD_NAME, BARE_CR, BARE_LF, CONTROL, FOLDED, Failure, SPACE_BEFORE_COLON, Stop, TOO_MANY_FIELDS,
 };
-use crate::scan::{chunk_at, fault, value_end};
+use crate::scan::{chunk_at, control, fault};
 
 /// Reads the lines of `bytes` from `start` up to the empty one, and returns the place behind it.
 ///
@@ -56,10 +56,7 @@ fn read_lines(
         while let Some(b' ' | b'\t') = bytes.get(start) {
             start += 1;
         }
-        let end = value_end(bytes, start);
-        if chunk_at(bytes, end) != Some(b"\r\n") {
-            return Err(line_end(bytes, end));
-        }
+        let end = text_end(bytes, start)?;
         count += 1;
         if count > count_max {
             return Err(Stop::Fault(&TOO_MANY_FIELDS));
@@ -127,9 +124,22 @@ fn no_name(bytes: &[u8], at: usize, end: usize) -> Stop {
     }
 }
 
+/// The place of the CRLF that ends the text from `start` on.
+#[inline]
+pub(crate) fn text_end(bytes: &[u8], start: usize) -> Result<usize, Stop> {
+    let mut end = control(bytes, start);
+    while chunk_at(bytes, end) != Some(b"\r\n") {
+        if bytes.get(end) != Some(&b'\t') {
+            return Err(line_end(bytes, end));
+        }
+        end = control(bytes, end + 1);
+    }
+    Ok(end)
+}
+
 /// Why no CRLF stands at `at`, where the text of a line ends.
 #[cold]
-pub(crate) fn line_end(bytes: &[u8], at: usize) -> Stop {
+fn line_end(bytes: &[u8], at: usize) -> Stop {
     match bytes.get(at) {
         None => Stop::Incomplete,
         Some(b'\n') => Stop::Fault(&BARE_LF),

@@ -7,10 +7,10 @@ use crate::Limits;
 use crate::body::Body;
 use crate::error::{BAD_STATUS_LINE, HEAD_TOO_LARGE, Stop};
 use crate::exchanges::Kind;
-use crate::field_lines::{self, line_end};
+use crate::field_lines::{self, text_end};
 use crate::framing::{Noted, response_has_no_body};
 use crate::request_head::{cut, too_long};
-use crate::scan::{fault, value_end};
+use crate::scan::fault;
 
 /// What the connection must know about a response.
 #[derive(Debug)]
@@ -68,13 +68,10 @@ fn status_line(bytes: &[u8]) -> Result<(usize, StatusCode, bool), Stop> {
         _ => return Err(fault(bytes, 0, &BAD_STATUS_LINE)),
     };
     let end = match bytes.get(12) {
-        Some(b' ') => value_end(bytes, 13),
-        Some(b'\r') | None => 12,
+        Some(b' ') => text_end(bytes, 13)?,
+        Some(b'\r') | None => text_end(bytes, 12)?,
         Some(_) => return Err(fault(bytes, 12, &BAD_STATUS_LINE)),
     };
-    if bytes.get(end..).and_then(<[u8]>::first_chunk::<2>) != Some(b"\r\n") {
-        return Err(line_end(bytes, end));
-    }
     Ok((end + 2, status, *minor == b'0'))
 }
 

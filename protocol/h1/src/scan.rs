@@ -46,8 +46,9 @@ macro_rules! first {
     }};
 }
 
+/// The place, at or after `from`, of the first control octet; the length when there is none.
 #[inline]
-fn control(bytes: &[u8], mut from: usize) -> usize {
+pub(crate) fn control(bytes: &[u8], mut from: usize) -> usize {
     let is_control = |octet: &u8| *octet < 0x20 || *octet == 0x7f;
     let marks = |word: u64| below(word, 0x20) | equal(word, 0x7f);
     // All sixteen are looked at without a branch, which is a few instructions.
