@@ -18,6 +18,9 @@ use crate::limits::Limits;
 /// Whether several listeners on one port share its connections evenly.
 const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
+/// How many ports that the system chooses are not taken because some socket of datagrams has them.
+const PORTS_REFUSED_COUNT: usize = 8;
+
 /// An address that could not be listened on.
 #[derive(Debug)]
 pub struct BindError {
@@ -127,6 +130,30 @@ impl Listeners {
         match result.map_err(failed)? {
             Address::Inet(bound) => Ok(bound),
             Address::Unix => Ok(address),
+        }
+    }
+
+    /// The same, and opens [sockets of datagrams](Self::bind_datagrams) there, as far as possible. If the system is to choose the
+    /// port, it is one that is free for both.
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](Self::bind); what is wrong with the sockets of datagrams alone comes back beside the address.
+    pub fn bind_both(
+        &mut self,
+        address: SocketAddr,
+    ) -> Result<(SocketAddr, Result<Offloads, BindError>), BindError> {
+        let mut refused = Vec::new();
+        loop {
+            let bound = self.bind(address)?;
+            let datagrams = self.bind_datagrams(self.bound.len() - 1);
+            let is_taken = |failed: &BindError| failed.error.kind() == io::ErrorKind::AddrInUse;
+            let may_choose = address.port() == 0 && refused.len() < PORTS_REFUSED_COUNT;
+            if !may_choose || !datagrams.as_ref().is_err_and(is_taken) {
+                return Ok((bound, datagrams));
+            }
+            // The system chose a port that no listener has, but some socket of datagrams. It is kept until another is chosen.
+            refused.push(self.bound.pop());
         }
     }
 

@@ -2,15 +2,17 @@
 //! connection belongs to, and the second which connection it is.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::Command;
 use std::time::{Duration, Instant};
+use std::{env, fs, io};
 
 use bolide_buffers::{BpfInstruction, Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_eventloop::{
     Accepted, Address, After, Arriving, CloseCause, Config, DatagramFlush, Handle, Limits,
     Listeners, Mailbox, Routed, Service, Token, Turn, run,
 };
+use bolide_launcher::{find, skip};
 
 /// What a client sends to end its connection.
 const BYE: u8 = 255;
@@ -289,4 +291,38 @@ fn a_port_that_somebody_has_is_not_shared_with_them() {
     drop(taken);
     listeners.bind_datagrams(0).unwrap();
     assert!(listeners.bind_datagrams(1).is_err(), "there is no such listener");
+}
+
+/// Set where the system has two ports to choose from.
+const TWO_PORTS: &str = "BOLIDE_TWO_PORTS";
+
+#[test]
+fn a_port_that_the_system_chooses_is_free_for_datagrams() {
+    let name = "a_port_that_the_system_chooses_is_free_for_datagrams";
+    if env::var_os(TWO_PORTS).is_none() {
+        let Some(unshare) = find("unshare", name) else { return };
+        let apart = ["--user", "--map-root-user", "--net"];
+        if !Command::new(&unshare).args(apart).arg("true").status().is_ok_and(|it| it.success()) {
+            return skip(&format!("network namespaces are not allowed here ({name})"));
+        }
+        let mut inside = Command::new(unshare);
+        inside.args(apart).arg(env::current_exe().unwrap()).args(["--exact", name]);
+        let output = inside.env(TWO_PORTS, "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    fs::write("/proc/sys/net/ipv4/ip_local_port_range", "45000 45001").unwrap();
+    let at = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    for (taken, free) in [(45000, 45001), (45001, 45000)] {
+        let _taken = UdpSocket::bind(at(taken)).unwrap();
+        for workers in [1, 2] {
+            let mut listeners = Listeners::new(workers);
+            let (address, datagrams) = listeners.bind_both(at(0)).unwrap();
+            assert_eq!(address, at(free));
+            datagrams.unwrap();
+            let (address, datagrams) = listeners.bind_both(at(taken)).unwrap();
+            assert_eq!(address, at(taken), "a port that is asked for is not replaced");
+            assert_eq!(datagrams.unwrap_err().error.kind(), io::ErrorKind::AddrInUse);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{Congestion, ServerTls, steering};
 use bolide_eventloop::{
-    Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
+    Address, Around, Config, Handle, Listeners, Offloads, Service, Signal, Signals, Stats, Token,
 };
 
 use crate::changes::{Changes, Routes};
@@ -107,21 +107,38 @@ impl Listener {
         }
     }
 
-    fn open(self, listeners: &mut Listeners) -> Result<(), Error> {
-        match self {
-            Self::Tcp(address) => listeners.bind(address).map(drop).map_err(Error::Listen),
-            Self::Unix(path) => listeners.bind_unix(&path).map_err(Error::Listen),
-            Self::OpenTcp(listener) => Ok(listeners.hand_in(listener).map(drop)?),
-            Self::OpenUnix(listener) => Ok(listeners.hand_in(listener).map(drop)?),
-            Self::Inherited { sockets, .. } => Ok(listeners.hand_in_all(sockets).map(drop)?),
-        }
-    }
-
-    fn take_datagrams(&mut self) -> Vec<OwnedFd> {
-        match self {
-            Self::Inherited { datagrams, .. } => std::mem::take(datagrams),
-            _ => Vec::new(),
-        }
+    /// Opens it as the one with this index, and UDP sockets at its port if it `has_http3`. What became of those comes back: a
+    /// listener may be without.
+    fn open(
+        self,
+        listeners: &mut Listeners,
+        index: usize,
+        has_http3: bool,
+    ) -> Result<Option<Result<Offloads, Error>>, Error> {
+        let address = match self {
+            Self::Tcp(address) if has_http3 => {
+                let (_, datagrams) = listeners.bind_both(address).map_err(Error::Listen)?;
+                return Ok(Some(datagrams.map_err(Error::Listen)));
+            }
+            Self::Tcp(address) => Address::Inet(listeners.bind(address).map_err(Error::Listen)?),
+            Self::Unix(path) => {
+                listeners.bind_unix(&path).map_err(Error::Listen)?;
+                Address::Unix
+            }
+            Self::OpenTcp(listener) => listeners.hand_in(listener)?,
+            Self::OpenUnix(listener) => listeners.hand_in(listener)?,
+            Self::Inherited { sockets, datagrams, .. } => {
+                let address = listeners.hand_in_all(sockets)?;
+                if has_http3 && !datagrams.is_empty() {
+                    let taken = listeners.hand_in_datagrams(index, datagrams);
+                    return Ok(Some(taken.map_err(Error::from)));
+                }
+                address
+            }
+        };
+        let has_port = matches!(address, Address::Inet(_));
+        let open = || listeners.bind_datagrams(index).map_err(Error::Listen);
+        Ok((has_http3 && has_port).then(open))
     }
 }
 
@@ -323,17 +340,16 @@ impl Server {
     pub fn bind(mut self) -> Result<Self, Error> {
         self.check()?;
         let listeners = std::mem::take(&mut self.listeners);
-        let (mut sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
+        let (sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
         let wanted = self.wants_http3(&sources, &tls);
         let paths = sources.iter().filter_map(Listener::path).collect();
-        let datagrams = sources.iter_mut().map(Listener::take_datagrams).collect();
         let backlog = self.limits.event_loop.backlog_count;
         let listeners = Listeners::new(self.workers).backlog(backlog);
         let mut listeners = listeners.steer_datagrams(steering(self.workers));
-        for source in sources {
-            source.open(&mut listeners)?;
+        let mut http3 = Sockets::default();
+        for (index, (source, has_http3)) in sources.into_iter().zip(wanted).enumerate() {
+            http3.add(source.open(&mut listeners, index, has_http3)?);
         }
-        let http3 = Sockets::open(&mut listeners, &wanted, datagrams);
         self.bound = Some(Bound { listeners, tls, paths, http3 });
         Ok(self)
     }

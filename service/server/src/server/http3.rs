@@ -1,11 +1,10 @@
 //! RFC 9114 §3: which listeners have UDP sockets, and what each worker makes of them.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::time::SystemTime;
 
 use bolide_connection::{Congestion, ServerTls};
-use bolide_eventloop::{Address, Listeners, Offloads};
+use bolide_eventloop::{Address, Offloads};
 
 use super::{Listener, Server};
 use crate::advertised::Advertised;
@@ -24,31 +23,13 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Opens those that are wanted, as far as possible; those that another process had are there already.
-    pub(super) fn open(
-        listeners: &mut Listeners,
-        wanted: &[bool],
-        inherited: Vec<Vec<OwnedFd>>,
-    ) -> Self {
-        let mut sockets = Self::default();
-        let addresses = listeners.addresses();
-        for ((index, wanted), inherited) in wanted.iter().enumerate().zip(inherited) {
-            let has_port = matches!(addresses.get(index), Some(Address::Inet(_)));
-            let opened = match (wanted & has_port, inherited.is_empty()) {
-                (false, _) => Ok(None),
-                (true, true) => listeners.bind_datagrams(index).map(Some).map_err(Error::Listen),
-                (true, false) => {
-                    let taken = listeners.hand_in_datagrams(index, inherited);
-                    taken.map(Some).map_err(Error::from)
-                }
-            };
-            sockets.are_open.push(matches!(opened, Ok(Some(_))));
-            match opened {
-                Ok(offloads) => sockets.offloads = sockets.offloads.or(offloads),
-                Err(failed) => sockets.refused.push(failed),
-            }
+    /// Takes note of what became of the next listener's, if it was to have some.
+    pub(super) fn add(&mut self, opened: Option<Result<Offloads, Error>>) {
+        self.are_open.push(matches!(opened, Some(Ok(_))));
+        match opened.transpose() {
+            Ok(offloads) => self.offloads = self.offloads.or(offloads),
+            Err(refused) => self.refused.push(refused),
         }
-        sockets
     }
 
     /// Which listeners serve HTTP/3.

@@ -85,11 +85,10 @@ impl Foreign {
         assert_eq!((&counts["succeeded"], &counts["failed"]), (&count.into(), &0.into()), "{text}");
     }
 
-    fn load_each_way(&self) {
+    fn load_each_way(&self, test: &str) {
         self.load(1000, &["-c", "4", "-m", "10", "--expect-body", "pong", "--sample", "100%"]);
         let body = "grüße ".repeat(20_000);
-        let folder = scratch("http3_bodies");
-        let file = folder.join(self.url.rsplit(':').next().unwrap());
+        let file = scratch(&format!("{test}_body")).join("body");
         std::fs::write(&file, body).unwrap();
         let file = file.display().to_string();
         let echoed = ["--data-file", &file, "--expect-body-file", &file, "--sample", "100%"];
@@ -111,14 +110,14 @@ fn load_over_http3_against_aioquic() {
     let test = "load_over_http3_against_aioquic";
     let Some(python) = python(test) else { return };
     let script = root().join("tests/e2e/servers/python/http3.py").display().to_string();
-    Foreign::start(&python, &[&script], test).load_each_way();
+    Foreign::start(&python, &[&script], test).load_each_way(test);
 }
 
 #[test]
 fn load_over_http3_against_quic_go() {
     let test = "load_over_http3_against_quic_go";
     let Some(client) = find("go-client", test) else { return };
-    Foreign::start(&client, &["serve"], test).load_each_way();
+    Foreign::start(&client, &["serve"], test).load_each_way(test);
 }
 
 #[test]
@@ -131,5 +130,5 @@ fn quiche_in_both_roles() {
     for way in ["ping", "bodies", "at once", "head"] {
         assert!(text.contains(&format!("ok: {way}\n")), "{way}: {text}");
     }
-    Foreign::start(&quiche, &["serve"], test).load_each_way();
+    Foreign::start(&quiche, &["serve"], test).load_each_way(test);
 }

@@ -75,6 +75,9 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// What the relay lets through in each direction, in bits per second.
 const PATH_BITS: f64 = 40_000_000.0;
 
+/// How far behind the clock the relay may be and catch up again: little beside a test of ten seconds.
+const CATCH_UP: Duration = Duration::from_millis(200);
+
 /// What stands in the relay or in its sockets must be little beside a test of ten seconds.
 const RELAY_BUFFER_BYTES: usize = 32 * 1024;
 
@@ -106,7 +109,8 @@ fn pair(from: &TcpStream, to: &TcpStream) -> (TcpStream, TcpStream) {
     (from.try_clone().expect("a handle"), to.try_clone().expect("a handle"))
 }
 
-/// One direction of a connection, at its pace: what has been carried is never ahead of the clock.
+/// One direction of a connection, at its pace: what has been carried is not ahead of the clock, and makes up for the time in which
+/// this thread had no core.
 fn carry((mut from, mut to): (TcpStream, TcpStream)) {
     let mut block = [0; RELAY_BUFFER_BYTES / 2];
     let mut free_at = Instant::now();
@@ -114,8 +118,8 @@ fn carry((mut from, mut to): (TcpStream, TcpStream)) {
         if to.write_all(&block[..count]).is_err() {
             break;
         }
-        free_at =
-            free_at.max(Instant::now()) + Duration::from_secs_f64(count as f64 * 8.0 / PATH_BITS);
+        let earliest = Instant::now().checked_sub(CATCH_UP).unwrap_or(free_at);
+        free_at = free_at.max(earliest) + Duration::from_secs_f64(count as f64 * 8.0 / PATH_BITS);
         std::thread::sleep(free_at.saturating_duration_since(Instant::now()));
     }
     // The other side may be gone already.
