@@ -224,7 +224,7 @@ mod tests {
 
     /// This thread works for so long: what others of the process do meanwhile may end with them, between two looks.
     fn burn(cpu: Duration) {
-        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("a time");
         let end = used() + cpu;
         while used() < end {
             std::hint::spin_loop();
