@@ -66,7 +66,7 @@ pub struct Server {
 /// Something to accept connections from.
 #[derive(Debug)]
 pub enum Listener {
-    /// An address to bind; port 0 takes any that is free.
+    /// An address to bind; port 0 takes any that is free, also for UDP where HTTP/3 is served.
     Tcp(SocketAddr),
     /// A path to bind. A socket file that nobody listens on is replaced, and the file is removed at
     /// the end.
