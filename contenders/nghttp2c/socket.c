@@ -1,4 +1,4 @@
-/* What comes from a connection's socket, and what is to leave by it. */
+/* The socket of a connection: reading, and the output that waits for it. */
 #include "server.h"
 
 #include <errno.h>

@@ -18,7 +18,7 @@ use crate::limits::Limits;
 /// Whether several listeners on one port share its connections evenly.
 const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// How many ports that the system chooses are not taken because some socket of datagrams has them.
+/// Limit of the ports that the system chooses and that are given back, because a socket of datagrams has them.
 const PORTS_REFUSED_COUNT: usize = 8;
 
 /// An address that could not be listened on.
@@ -152,7 +152,7 @@ impl Listeners {
             if !may_choose || !datagrams.as_ref().is_err_and(is_taken) {
                 return Ok((bound, datagrams));
             }
-            // The system chose a port that no listener has, but some socket of datagrams. It is kept until another is chosen.
+            // It has no listener, but a socket of datagrams. As long as it is kept, the system chooses another.
             refused.push(self.bound.pop());
         }
     }

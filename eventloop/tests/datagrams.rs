@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{env, fs, io};
+use std::{env, io};
 
 use bolide_buffers::{BpfInstruction, Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_eventloop::{
@@ -143,8 +143,8 @@ impl Service for Echo {
 
 fn start(workers: usize) -> (Handle<()>, SocketAddr) {
     let mut listeners = Listeners::new(workers);
-    let address = listeners.bind(([127, 0, 0, 1], 0).into()).expect("it works");
-    listeners.bind_datagrams(0).expect("it works");
+    let (address, datagrams) = listeners.bind_both(([127, 0, 0, 1], 0).into()).expect("a port");
+    datagrams.expect("it is free for datagrams");
     (start_with(listeners), address)
 }
 
@@ -252,9 +252,8 @@ fn a_datagram_for_another_worker_is_passed_on() {
 fn a_datagram_comes_to_the_worker_that_a_program_says() {
     let bound = |listeners: Listeners| {
         let mut listeners = listeners;
-        let address = listeners.bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let offloads = listeners.bind_datagrams(0).unwrap();
-        (listeners, address, offloads)
+        let (address, offloads) = listeners.bind_both(([127, 0, 0, 1], 0).into()).unwrap();
+        (listeners, address, offloads.unwrap())
     };
     let (own, at, offloads) = bound(Listeners::new(3).steer_datagrams(first_byte()));
     // Those of another process, which had no program.
@@ -293,7 +292,7 @@ fn a_port_that_somebody_has_is_not_shared_with_them() {
     assert!(listeners.bind_datagrams(1).is_err(), "there is no such listener");
 }
 
-/// Set where the system has two ports to choose from.
+/// The variable that is set where the system has two ports to choose from.
 const TWO_PORTS: &str = "BOLIDE_TWO_PORTS";
 
 #[test]
@@ -301,17 +300,19 @@ fn a_port_that_the_system_chooses_is_free_for_datagrams() {
     let name = "a_port_that_the_system_chooses_is_free_for_datagrams";
     if env::var_os(TWO_PORTS).is_none() {
         let Some(unshare) = find("unshare", name) else { return };
-        let apart = ["--user", "--map-root-user", "--net"];
-        if !Command::new(&unshare).args(apart).arg("true").status().is_ok_and(|it| it.success()) {
-            return skip(&format!("network namespaces are not allowed here ({name})"));
+        let apart = |command: &str| {
+            let mut apart = Command::new(&unshare);
+            apart.args(["--user", "--map-root-user", "--net", "sh", "-c", command, name]);
+            apart.arg(env::current_exe().unwrap()).env(TWO_PORTS, "1").output().unwrap()
+        };
+        let two_ports = "echo 45000 45001 >/proc/sys/net/ipv4/ip_local_port_range";
+        if !apart(two_ports).status.success() {
+            return skip(&format!("no network namespace with ports of its own ({name})"));
         }
-        let mut inside = Command::new(unshare);
-        inside.args(apart).arg(env::current_exe().unwrap()).args(["--exact", name]);
-        let output = inside.env(TWO_PORTS, "1").output().unwrap();
+        let output = apart(&format!("{two_ports} && \"$1\" --exact \"$0\""));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     }
-    fs::write("/proc/sys/net/ipv4/ip_local_port_range", "45000 45001").unwrap();
     let at = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     for (taken, free) in [(45000, 45001), (45001, 45000)] {
         let _taken = UdpSocket::bind(at(taken)).unwrap();

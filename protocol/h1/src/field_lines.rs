@@ -25,8 +25,7 @@ pub(crate) fn read(
     end
 }
 
-/// Reads lines from `at` on, which then is where the first line begins that is not among the head's. Their text is to be
-/// appended.
+/// Reads lines from `at` on, and moves it behind those that the head has. Their text is still to be appended to the head's.
 #[inline(always)]
 fn read_lines(
     bytes: &[u8],

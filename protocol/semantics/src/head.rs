@@ -349,15 +349,8 @@ impl Head {
         self.push_line(Some(name), value, value, self.text.len());
     }
 
-    /// For parsers: appends a field whose name is text: a token in lower case, from `start` to `value`. Its value is
-    /// what follows.
-    #[inline]
-    pub fn push_named(&mut self, start: usize, value: usize) {
-        self.push_line(None, start, value, self.text.len());
-    }
-
-    /// For parsers: appends a field whose name, unless it is known, is the text from `start` to `value`, and whose value ends at
-    /// `end`. The text may follow later.
+    /// For parsers: appends a field whose name, unless it is known, is the text from `start` to `value`, a token in lower case, and
+    /// whose value ends at `end`. The text may be appended later.
     #[inline]
     pub fn push_line(&mut self, known: Option<FieldName>, start: usize, value: usize, end: usize) {
         debug_assert!(start <= value && value <= end, "a line that ends before it begins");
@@ -393,7 +386,7 @@ impl Head {
         self.text.push(name.as_bytes());
         let middle = self.text.len();
         self.text.push(value);
-        self.push_named(start, middle);
+        self.push_line(None, start, middle, self.text.len());
     }
 
     /// Keeps the lines whose name is agreed to. The text of the others stays until the head is cleared.

@@ -107,8 +107,8 @@ impl Listener {
         }
     }
 
-    /// Opens it as the one with this index, and UDP sockets at its port if it `has_http3`. What became of those comes back: a
-    /// listener may be without.
+    /// Opens it as the one with this index. If it `has_http3`, UDP sockets are opened at its port, and what the system does for
+    /// them, or why there are none, is returned: TCP is served without them, too.
     fn open(
         self,
         listeners: &mut Listeners,

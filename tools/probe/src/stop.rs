@@ -12,7 +12,7 @@ use crate::progress::Control;
 /// As a shell reports a process that an interrupt ended.
 const ENDED_BY_INTERRUPT: i32 = 130;
 
-/// Whether a run is to end. Clones ask for the same.
+/// A flag that asks a run to end. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     is_asked: Arc<AtomicBool>,

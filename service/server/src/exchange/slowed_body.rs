@@ -19,7 +19,7 @@ pub(crate) struct SlowedBody {
     until: Option<Instant>,
 }
 
-/// What is handed on.
+/// A part that is handed on.
 pub(crate) enum Part {
     Data(Bytes, End),
     Trailers(Head),
@@ -80,7 +80,7 @@ impl SlowedBody {
         }
     }
 
-    /// Whether a part of it may be handed on again, which had to wait.
+    /// Whether a part that had to wait may be handed on now.
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
         self.until.take_if(|until| *until <= now).is_some()
     }

@@ -23,7 +23,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Takes note of what became of the next listener's, if it was to have some.
+    /// Adds those of the next listener, or why it has none; `None`: it is to have none.
     pub(super) fn add(&mut self, opened: Option<Result<Offloads, Error>>) {
         self.are_open.push(matches!(opened, Some(Ok(_))));
         match opened.transpose() {

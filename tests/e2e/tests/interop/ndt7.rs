@@ -75,7 +75,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// What the relay lets through in each direction, in bits per second.
 const PATH_BITS: f64 = 40_000_000.0;
 
-/// How far behind the clock the relay may be and catch up again: little beside a test of ten seconds.
+/// The relay makes up for so much of a delay: little beside a test of ten seconds.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
 /// What stands in the relay or in its sockets must be little beside a test of ten seconds.
