@@ -233,23 +233,24 @@ impl Connection {
             cx.quic.reset(id, code);
             return self.glitch();
         };
-        let mut stream = Stream::new(number, self.times.clock.ms);
-        if let Some(priority) = self.control.early.take(number) {
+        let priority = self.control.early.take(number);
+        let stream = self.insert(number);
+        if let Some(priority) = priority {
             stream.sending.priority = priority;
             cx.quic.prioritise(id, priority);
         }
-        self.insert(stream);
         self.look_at(number);
         Ok(())
     }
 
     /// A stream is open.
-    pub(crate) fn insert(&mut self, stream: Stream) {
+    #[inline]
+    pub(crate) fn insert(&mut self, number: u32) -> &mut Stream {
         if self.streams.open() == 0 {
             self.times.scan_ms = self.times.clock.ms;
             self.times.is_trimmed = false;
         }
-        self.streams.insert(stream);
+        self.streams.insert(number, self.times.clock.ms)
     }
 
     /// Something may be read of a stream.
@@ -507,7 +508,7 @@ impl Connection {
         if !receiving.has_ended && receiving.reset.is_none() {
             cx.quic.stop(id, code as u64);
         }
-        if !receiving.has_ended {
+        if !receiving.needs_no_table() {
             self.compression.decoder.cancel(id, self.control.decoder_output());
         }
         if receiving.blocked.is_some() {

@@ -1,7 +1,7 @@
 //! RFC 9114 §6.2, §7.2, RFC 9204 §4.2: what comes on unidirectional streams.
 
 use bolide_semantics::{
-    AbortReason, Blame, ConnectionEvent, ExchangeEvent, ExchangeId, HeadReader, Priority, Role,
+    AbortReason, Blame, ConnectionEvent, End, ExchangeEvent, ExchangeId, HeadReader, Priority, Role,
 };
 use bytes::{Buf, Bytes};
 
@@ -26,24 +26,26 @@ impl Connection {
         let Some(at) = at else { return Ok(()) };
         let mut peer = self.control.peers.swap_remove(at);
         loop {
-            match cx.quic.read(id) {
+            let end = match cx.quic.read(id) {
                 Read::Nothing => {
                     self.control.peers.push(peer);
                     return Ok(());
                 }
-                Read::End | Read::Reset(_) if peer.kind == PeerKind::Untyped => {
-                    // RFC 9114 §6.2: a stream that ends before its type is to be tolerated.
-                    return self.glitch();
-                }
-                Read::End | Read::Reset(_) => {
-                    let what = "a stream that the connection needs was closed";
-                    return Err(Fault::new(ErrorCode::ClosedCriticalStream, what));
-                }
-                Read::Data(bytes) => {
+                Read::End | Read::Reset(_) => End::Yes,
+                Read::Data(bytes, end) => {
                     if !self.feed_peer(cx, &mut peer, bytes)? {
                         return Ok(());
                     }
+                    end
                 }
+            };
+            if end == End::Yes && peer.kind == PeerKind::Untyped {
+                // RFC 9114 §6.2: a stream that ends before its type is to be tolerated.
+                return self.glitch();
+            }
+            if end == End::Yes {
+                let what = "a stream that the connection needs was closed";
+                return Err(Fault::new(ErrorCode::ClosedCriticalStream, what));
             }
         }
     }

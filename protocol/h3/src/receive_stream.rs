@@ -56,7 +56,7 @@ impl Connection {
             if receiving.input.is_empty() {
                 let read = if receiving.has_ended { Read::End } else { cx.quic.read(id) };
                 match read {
-                    Read::Data(bytes) => receiving.input = bytes,
+                    Read::Data(bytes, end) => receiving.arrived(bytes, end),
                     Read::Nothing => return Ok(None),
                     Read::Reset(code) => receiving.reset = Some(code),
                     Read::End => {
@@ -191,13 +191,16 @@ impl Connection {
         if !receiving.input.is_empty() || !receiving.frames.is_between() {
             return false;
         }
-        match if receiving.has_ended { Read::End } else { cx.quic.read(id) } {
-            Read::Data(bytes) => receiving.input = bytes,
+        if receiving.has_ended {
+            return true;
+        }
+        match cx.quic.read(id) {
+            Read::Data(bytes, end) => receiving.arrived(bytes, end),
             Read::Nothing => {}
             Read::Reset(code) => receiving.reset = Some(code),
             Read::End => receiving.has_ended = true,
         }
-        receiving.has_ended
+        receiving.has_ended && receiving.input.is_empty()
     }
 
     /// Whether a body that ends here is shorter than was announced.

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use bolide_buffers::Chunk;
 use bolide_semantics::{
     Content, End, ExchangeId, ExchangeKind, FieldName, FieldRef, LENGTH_UNKNOWN, Misuse,
     PendingTrailers, RequestHead, ResponseHead, Role, check_fields, check_target, has_no_body,
@@ -13,7 +14,7 @@ use crate::connection::Connection;
 use crate::error::ErrorCode;
 use crate::head_writer;
 use crate::shared_fields::SharedFields;
-use crate::stream::{After, Part, Stream, Waiting, number_of};
+use crate::stream::{After, Part, Stream, number_of};
 use crate::transport::{Context, Quic};
 use crate::varint;
 
@@ -50,7 +51,7 @@ impl Connection {
         }
         let id = cx.quic.open_bidirectional().ok_or(Misuse::Refused)?;
         let number = number_of(id).ok_or(Misuse::Refused)?;
-        let mut stream = Stream::new(number, self.times.clock.ms);
+        let stream = self.insert(number);
         stream.is_reported = true;
         if head.method == Method::HEAD {
             stream.receiving.left = 0;
@@ -61,10 +62,9 @@ impl Connection {
             stream.kind = ExchangeKind::Connect;
             stream.sending.left = LENGTH_UNKNOWN;
         }
-        self.insert(stream);
         self.scratch.clear();
         head_writer::request(&mut self.compression.encoder, id, head, &mut self.scratch);
-        self.send_head(cx, number, end, None);
+        self.send_head(cx, number, end, Chunk::default());
         Ok(ExchangeId(number))
     }
 
@@ -93,7 +93,7 @@ impl Connection {
         let head = ResponseHead::new(status, fields);
         self.scratch.clear();
         head_writer::response(&mut self.compression.encoder, stream, &head, &mut self.scratch);
-        self.send_head(cx, id.0, End::No, None);
+        self.send_head(cx, id.0, End::No, Chunk::default());
         Ok(())
     }
 
@@ -126,8 +126,8 @@ impl Connection {
             return Err(Misuse::InvalidHead);
         }
         let (end, whole) = match content {
-            Content::Whole(chunk) if !chunk.bytes.is_empty() => (End::Yes, Some(chunk)),
-            Content::None | Content::Whole(_) => (End::Yes, None),
+            Content::Whole(chunk) => (End::Yes, Some(chunk)),
+            Content::None => (End::Yes, None),
             Content::Follows => (End::No, None),
         };
         let given = whole.as_ref().map(|chunk| chunk.bytes.len() as u64);
@@ -136,7 +136,7 @@ impl Connection {
         self.scratch.clear();
         head_writer::response(&mut self.compression.encoder, stream, head, &mut self.scratch);
         self.follow_priority(cx, id.0, head);
-        Ok(self.send_head(cx, id.0, end, whole.map(mem::take)))
+        Ok(self.send_head(cx, id.0, end, whole.map(mem::take).unwrap_or_default()))
     }
 
     /// RFC 9218 §5: the response says in which order its stream is to be sent.
@@ -192,7 +192,7 @@ impl Connection {
         self.scratch.clear();
         let fields = fields.iter().copied();
         head_writer::trailers(&mut self.compression.encoder, stream, fields, &mut self.scratch);
-        self.send_head(cx, id.0, End::Yes, None);
+        self.send_head(cx, id.0, End::Yes, Chunk::default());
         Ok(())
     }
 
@@ -277,9 +277,4 @@ fn announce(
     }
     stream.sending.part = Part::Content;
     Ok(())
-}
-
-/// Nothing of a body, after which the message ends.
-pub(crate) fn only_the_end() -> Waiting {
-    Waiting { chunk: bolide_buffers::Chunk::default(), after: After::End }
 }

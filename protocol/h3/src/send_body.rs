@@ -7,12 +7,14 @@ use bytes::Buf;
 use crate::connection::{Connection, Event};
 use crate::frame::{self, kind};
 use crate::head_writer;
-use crate::send::only_the_end;
 use crate::stream::{After, Part, Sending, Waiting};
 use crate::transport::{Context, Quic};
 
 /// What a stream may send before it is the turn of another, in bytes.
 const TURN_BYTES: usize = 16 * 1024;
+
+/// Content that is not longer is copied to the head before it: a piece of its own costs the transport more. In bytes.
+const COPIED_BYTES: usize = 1024;
 
 /// What a turn came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,16 +90,16 @@ impl Connection {
             return Ok(!sending.has_more());
         }
         self.scratch.clear();
-        Ok(self.send_head(cx, id.0, end, Some(chunk)))
+        Ok(self.send_head(cx, id.0, end, chunk))
     }
 
-    /// Sends the frames in the scratch, then a chunk that a DATA frame carries. Returns whether everything has been taken.
+    /// Sends the frames in the scratch, then a chunk that a DATA frame carries unless it is empty. Returns whether everything has been taken.
     pub(crate) fn send_head<Q: Quic>(
         &mut self,
         cx: &mut Context<'_, Q>,
         number: u32,
         end: End,
-        chunk: Option<Chunk>,
+        mut chunk: Chunk,
     ) -> bool {
         let Some(stream) = self.streams.find(number) else { return true };
         let ends = end == End::Yes;
@@ -106,21 +108,33 @@ impl Connection {
         if ends {
             sending.part = Part::Ended;
         }
-        if let Some(chunk) = chunk.filter(|chunk| !chunk.bytes.is_empty()) {
-            frame::write_header(kind::DATA, chunk.bytes.len() as u64, &mut self.scratch);
+        let length = chunk.bytes.len();
+        if length > 0 {
+            frame::write_header(kind::DATA, length as u64, &mut self.scratch);
+        }
+        let framed = self.scratch.len();
+        let is_next = self.scheduler.is_empty() && !sending.is_full;
+        let mut taken = 0;
+        if is_next && sending.framed.is_empty() {
+            if length <= COPIED_BYTES {
+                self.scratch.extend_from_slice(&chunk.bytes);
+            }
+            taken = cx.quic.write(id, &self.scratch);
+            chunk.bytes.advance(taken.saturating_sub(framed));
+        }
+        if taken < framed {
+            sending.framed.extend_from_slice(&self.scratch[taken..framed]);
+        }
+        if sending.framed.is_empty() && chunk.bytes.is_empty() {
+            if ends {
+                cx.quic.finish(id);
+                self.sent_all(cx, number);
+            }
+            return true;
+        }
+        if ends || !chunk.bytes.is_empty() {
             let after = if ends { After::End } else { After::More };
             sending.waiting = Some(Waiting { chunk: chunk.detach(), after });
-        } else if ends {
-            sending.waiting = Some(only_the_end());
-        }
-        let is_next = self.scheduler.is_empty() && !sending.is_full;
-        let taken =
-            if is_next && sending.framed.is_empty() { cx.quic.write(id, &self.scratch) } else { 0 };
-        if taken < self.scratch.len() {
-            sending.framed.extend_from_slice(&self.scratch[taken..]);
-        }
-        if !sending.has_more() {
-            return true;
         }
         if is_next {
             let turn = self.send_turn(cx, number, usize::MAX);
@@ -221,7 +235,8 @@ impl Connection {
                 Some(After::Trailers(trailers)) => {
                     let encoder = &mut self.compression.encoder;
                     head_writer::trailers(encoder, id, trailers.fields(), &mut sending.framed);
-                    sending.waiting = Some(only_the_end());
+                    let (chunk, after) = (Chunk::default(), After::End);
+                    sending.waiting = Some(Waiting { chunk, after });
                 }
             }
         }

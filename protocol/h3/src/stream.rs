@@ -1,7 +1,7 @@
 //! RFC 9114 §4.1: the stream of one request: its state, what it receives, and what it has to send.
 
 use bolide_buffers::Chunk;
-use bolide_semantics::{ExchangeKind, LENGTH_UNKNOWN, Pace, PendingTrailers, Priority};
+use bolide_semantics::{End, ExchangeKind, LENGTH_UNKNOWN, Pace, PendingTrailers, Priority};
 use bytes::Bytes;
 
 use crate::frame::Frames;
@@ -102,7 +102,7 @@ pub(crate) struct Receiving {
     pub(crate) blocked: Option<u64>,
     /// Received and not consumed, in bytes.
     pub(crate) unconsumed: u32,
-    /// The end of the stream has been read.
+    /// The end of the stream has been read: nothing follows the input.
     pub(crate) has_ended: bool,
     /// The peer has reset it, with this code.
     pub(crate) reset: Option<u64>,
@@ -114,6 +114,20 @@ pub(crate) struct Receiving {
     pub(crate) pace: Pace,
     /// It is among those that are to be read.
     pub(crate) is_ready: bool,
+}
+
+impl Receiving {
+    /// Bytes were read from the transport, after those before them were looked at.
+    pub(crate) fn arrived(&mut self, bytes: Bytes, end: End) {
+        self.input = bytes;
+        self.has_ended = end == End::Yes;
+    }
+
+    /// Whether all field sections that the peer sends have been decoded, or are about to be: nothing of the decoder's table is needed
+    /// for them any more.
+    pub(crate) fn needs_no_table(&self) -> bool {
+        self.has_ended && self.input.is_empty() && self.blocked.is_none()
+    }
 }
 
 /// One stream.

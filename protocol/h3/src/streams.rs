@@ -46,16 +46,17 @@ impl Streams {
     }
 
     /// Opens a stream whose number is not in use.
-    pub(crate) fn insert(&mut self, stream: Stream) {
-        let number = stream.number;
+    #[inline]
+    pub(crate) fn insert(&mut self, number: u32, now_ms: u32) -> &mut Stream {
         self.highest = self.highest.max(number);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() as u32 - 1
         });
-        self.slots[slot as usize] = Some(stream);
         let at = self.index.partition_point(|(before, _)| *before < number);
         self.index.insert(at, (number, slot));
+        self.last = slot;
+        self.slots[slot as usize].insert(Stream::new(number, now_ms))
     }
 
     /// Forgets a stream.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use bolide_semantics::{CloseReason, Head, Priority};
+use bolide_semantics::{CloseReason, End, Head, Priority};
 use bytes::Bytes;
 
 /// What happened below.
@@ -28,11 +28,11 @@ pub enum QuicEvent {
 /// What [`Quic::read`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
-    /// The next bytes: at least one.
-    Data(Bytes),
+    /// The next bytes: at least one. [`End::Yes`]: the stream ends with them, which is not said again.
+    Data(Bytes, End),
     /// Nothing yet: [`QuicEvent::Readable`] says when.
     Nothing,
-    /// The stream has ended, and everything has been read. Said once.
+    /// The stream has ended, and everything had been read before. Said once.
     End,
     /// The peer has reset the stream, with this code. Said once.
     Reset(u64),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bolide_buffers::DatagramBatch;
 use bolide_h3::{Quic, QuicEvent, Read};
-use bolide_semantics::{CloseReason, Priority};
+use bolide_semantics::{CloseReason, End, Priority};
 use bolide_tls::{Alpn, ClientCertificate, HandshakeFacts, full_handshakes_count};
 use bytes::Bytes;
 use quinn_proto::crypto::rustls::HandshakeData;
@@ -372,7 +372,11 @@ impl Quic for Connection {
         let mut receiving = self.inner.recv_stream(id_of(stream));
         let Ok(mut chunks) = receiving.read(true) else { return Read::Nothing };
         let read = match chunks.next(READ_BYTES) {
-            Ok(Some(chunk)) => Read::Data(chunk.bytes),
+            Ok(Some(chunk)) => {
+                // Asked for nothing, it says whether something is left: asked again, it would look for the stream once more.
+                let ends = matches!(chunks.next(0), Ok(None));
+                Read::Data(chunk.bytes, if ends { End::Yes } else { End::No })
+            }
             Ok(None) => Read::End,
             Err(ReadError::Blocked) => Read::Nothing,
             Err(ReadError::Reset(code)) => Read::Reset(code.into_inner()),
@@ -380,9 +384,12 @@ impl Quic for Connection {
         // Windows that are opened leave with the next datagrams, which are asked for in any case.
         let _ = chunks.finalize();
         match &read {
-            Read::Data(data) => {
+            Read::Data(data, end) => {
                 if let Some(window) = self.receiving.read(stream, data.len()) {
                     self.inner.set_receive_window(VarInt::from_u32(window));
+                }
+                if *end == End::Yes {
+                    self.end_reading(stream);
                 }
             }
             Read::Nothing => self.receiving.drained(stream),

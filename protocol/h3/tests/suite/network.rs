@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bolide_h3::{Quic, QuicEvent, Read};
-use bolide_semantics::Priority;
+use bolide_semantics::{End, Priority};
 use bytes::{Buf, Bytes};
 
 /// What has come of a stream and was not read.
@@ -147,7 +147,8 @@ impl Quic for Network {
             return Read::Reset(code);
         }
         if let Some(piece) = incoming.pieces.pop_front() {
-            return Read::Data(piece);
+            let ends = incoming.pieces.is_empty() && std::mem::take(&mut incoming.ended);
+            return Read::Data(piece, if ends { End::Yes } else { End::No });
         }
         if std::mem::take(&mut incoming.ended) { Read::End } else { Read::Nothing }
     }

@@ -52,6 +52,41 @@ fn lengths_are_kept() {
 }
 
 #[test]
+fn a_small_body_is_written_with_its_head() {
+    for (length, writes) in [(1, 1), (1024, 1), (1025, 2)] {
+        let mut server = Subject::server();
+        server.feed_all(0, &headers(&GET));
+        let mut content = Bytes::from(vec![7; length]).into();
+        assert_eq!(server.respond(1, 200, Content::Whole(&mut content)), Ok(true));
+        assert_eq!(server.quic.order.len(), writes, "{length}");
+        assert_eq!(server.frames(0)[1], (0, vec![7; length]));
+    }
+}
+
+#[test]
+fn a_small_body_is_cut_anywhere_by_the_transport() {
+    let all = |first: usize| {
+        let mut server = Subject::server();
+        server.feed_all(0, &headers(&GET));
+        server.quic.room = first;
+        let respond = |server: &mut Subject| {
+            server.respond(1, 200, Content::Whole(&mut Bytes::from_static(b"small").into()))
+        };
+        let is_whole = respond(&mut server).unwrap();
+        let left = server.connection.unframed_bytes(ExchangeId(1));
+        server.quic.gives_room(usize::MAX);
+        assert_eq!(server.poll(), []);
+        assert!(server.quic.sent[&0].ended, "{first}");
+        (is_whole, left, server.quic.bytes_of(0).to_vec())
+    };
+    let (_, _, whole) = all(usize::MAX);
+    for first in 0..=whole.len() {
+        let left = (whole.len() - first).min(5) as u64;
+        assert_eq!(all(first), (first == whole.len(), left, whole.clone()), "{first}");
+    }
+}
+
+#[test]
 fn a_body_waits_for_the_transport() {
     let mut server = Subject::server();
     server.feed_all(0, &headers(&GET));

@@ -34,8 +34,9 @@ pub(crate) fn wall_clock() -> SystemTime {
 }
 
 fn asked(random: &mut Random, fates: &[Fate]) -> Asked {
-    // One fills the first window of a stream.
-    let length = [0, 1, 100, 5_000, 65_536, 70_000][random.within(0..=5)];
+    // Few fill the first window of a stream: a byte in a segment of its own takes as long as a long segment.
+    let length = [0, 0, 1, 1, 100, 100, 1_000, 1_000, 5_000, 5_000, 65_536, 70_000];
+    let length = length[random.within(0..=11)];
     let method = [Method::GET, Method::PUT, Method::POST][random.within(0..=2)].clone();
     let body = if method == Method::GET { Vec::new() } else { random.bytes(length) };
     let fate = fates[random.within(0..=fates.len() - 1)];
