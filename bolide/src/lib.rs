@@ -30,7 +30,7 @@
 //! [`server::with_state`] lends handlers what they share; with the feature `json`, `server::Json` and
 //! `server::read_json` write and read values.
 //!
-//! [`StaticFiles`](files::StaticFiles) serves a folder, beside other routes or alone:
+//! [`StaticFiles`](files::StaticFiles) serves a directory, beside other routes or alone:
 //!
 //! ```no_run
 //! # use bolide::{Router, Server, files::StaticFiles};
@@ -132,7 +132,7 @@ pub mod websocket {
     pub use bolide_server::websocket::*;
 }
 
-/// What a server does, as numbers: metrics, the routes of an admin listener, the profile of CPU time.
+/// Numbers about a server: metrics, the routes of an admin listener, the profile of CPU time.
 pub mod metrics {
     pub use bolide_server::{
         BbrInfo, ClosedCounts, EndCounts, Exposition, LoopWork, Metric, MetricSource, Metrics,

@@ -1,4 +1,4 @@
-//! What the loop itself costs: each read is answered with one canned response, in one write.
+//! Cost of the loop itself: each read is answered with one canned response, in one write.
 //!
 //!     canned ADDRESS [WORKERS]
 

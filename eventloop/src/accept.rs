@@ -17,7 +17,7 @@ use crate::worker::Worker;
 /// beyond it the longest idle of a moving sample, and more only until an idle one is found.
 const SHED_SAMPLE_COUNT: u32 = 256;
 
-/// Whether `error` says that there are no descriptors, or no memory, for another socket.
+/// Returns whether `error` says that there are no descriptors, or no memory, for another socket.
 fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
@@ -92,7 +92,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.listeners.paused_until = Some(self.cx.now + self.cx.limits.accept_pause);
     }
 
-    /// Whether one more connection has room; an idle one makes room if it must.
+    /// Returns whether one more connection has room; an idle one makes room if it must.
     pub(crate) fn has_room(&mut self) -> bool {
         self.slots.len() < self.listeners.room_count || self.shed()
     }

@@ -1,4 +1,4 @@
-//! What foreign bytes make a worker keep: one account for each connection, and their sum.
+//! Memory that foreign bytes make a worker keep: one account for each connection, and their sum.
 //!
 //! A connection is charged at the end of each pass with what its session says it keeps, the input that no parser could use
 //! yet, and the output that waits for the socket. A connection whose account is full is not read from; when the sum is too
@@ -21,7 +21,7 @@ const RELIEVED_PERCENT: u64 = 90;
 const ROOM_PERCENT: u64 = 10;
 
 impl<K: Kernel, S: Service> Slot<K, S> {
-    /// What the loop keeps of the connection's input and output, in bytes.
+    /// Returns what the loop keeps of the connection's input and output, in bytes.
     #[inline]
     pub(crate) fn loop_held_bytes(&self) -> usize {
         self.rest.len() + self.unsent.as_ref().map_or(0, |unsent| unsent.held_bytes())
@@ -51,7 +51,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 }
 
 impl<K: Kernel, S: Service> Worker<K, S> {
-    /// Whether little is kept of what may be.
+    /// Returns whether little is kept of what may be.
     #[inline]
     pub(crate) fn keeps_little(&self) -> bool {
         self.cx.stats.held_bytes <= self.held_bytes_max / 100 * ROOM_PERCENT

@@ -1,4 +1,4 @@
-//! What a service asks of its worker: connections outward, turns for its sessions, a precise alarm.
+//! Orders of a service to its worker: connections outward, turns for its sessions, a precise alarm.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::slots::Token;
 
-/// Where a connection is made to.
+/// The address that a connection is made to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Destination {
     /// TCP, to an IP address and a port.
@@ -23,13 +23,13 @@ pub enum Destination {
 pub struct Outbound {
     /// The name of the connection for as long as it lives.
     pub token: Token,
-    /// What [`Agenda::connect`] was given.
+    /// The tag that [`Agenda::connect`] was given.
     pub tag: u64,
-    /// Where it goes to, if it is one of datagrams.
+    /// Destination, if it is a connection of datagrams.
     pub datagrams_to: Option<SocketAddr>,
 }
 
-/// What a service asks of its worker. It is lent to every call, and carried out in the same turn of the
+/// Orders of a service to its worker. It is lent to every call, and carried out in the same turn of the
 /// loop, after the calls that were due.
 #[derive(Debug, Default)]
 pub struct Agenda {
@@ -60,7 +60,7 @@ impl Agenda {
         self.alarm = Some(self.alarm.map_or(at, |alarm| alarm.min(at)));
     }
 
-    /// Whether something waits to be carried out.
+    /// Returns whether something waits to be carried out.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         !self.calls.is_empty() || !self.connects.is_empty()

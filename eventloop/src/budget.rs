@@ -1,4 +1,4 @@
-//! What one connection may do in one pass, so that it cannot starve the others.
+//! Budget of one connection in one pass, so that it cannot starve the others.
 
 use crate::limits::Limits;
 
@@ -43,13 +43,13 @@ impl Budget {
         self.calls = self.calls.saturating_sub(1);
     }
 
-    /// Whether one more read fits.
+    /// Returns whether one more read fits.
     #[inline]
     pub(crate) fn allows_read(&self) -> bool {
         self.bytes > 0 && self.reads > 0 && self.calls > 0
     }
 
-    /// Whether one more call fits.
+    /// Returns whether one more call fits.
     #[inline]
     pub(crate) fn allows_call(&self) -> bool {
         self.bytes > 0 && self.calls > 0

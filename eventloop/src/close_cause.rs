@@ -26,7 +26,7 @@ pub enum CloseCause {
 }
 
 impl CloseCause {
-    /// What an error of writing comes to.
+    /// Returns what an error of writing comes to.
     pub(crate) fn of(error: &io::Error) -> Self {
         if Changed::is(error) { Self::Broken } else { Self::Failed(error.kind()) }
     }

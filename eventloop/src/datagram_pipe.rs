@@ -15,7 +15,7 @@ const MESSAGE_BYTES: usize = 64 * 1024 + HEAD_BYTES_MAX;
 /// The most that is said of a datagram: two addresses with ports, one without, and ECN.
 const HEAD_BYTES_MAX: usize = 2 * (1 + 16 + 2) + (1 + 16) + 1;
 
-/// What the kernel is asked to keep of the datagrams on their way, in bytes; it may keep less.
+/// Size that the kernel is asked to keep of the datagrams on their way, in bytes; it may keep less.
 const BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// One end of a connected pair. Several threads may hold it, and send at once.
@@ -60,7 +60,7 @@ impl DatagramPipe {
         self.socket.send_with_flags(secret, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).map(drop)
     }
 
-    /// What the other end was [greeted](Self::greet) with, which has been sent before this end was handed on.
+    /// Returns what the other end was [greeted](Self::greet) with, which has been sent before this end was handed on.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl DatagramPipe {
         let _ = self.socket.shutdown(Shutdown::Read);
     }
 
-    /// Whether some process has the other end.
+    /// Returns whether some process has the other end.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;

@@ -22,7 +22,7 @@ pub(crate) struct DatagramSocket<K: Kernel> {
     /// Which listener sessions are told; none of connections outward.
     pub(crate) listener: Option<usize>,
     pub(crate) ready: bool,
-    /// What was sent has met nobody (ICMP).
+    /// Mark: what was sent has met nobody (ICMP).
     pub(crate) refused: bool,
     /// Connections that wait for room.
     pub(crate) blocked: Vec<Token>,
@@ -72,7 +72,7 @@ pub(crate) struct DatagramSockets<K: Kernel, M> {
     pub(crate) are_left: bool,
     /// By which other processes pass datagrams on.
     pipes: Vec<Arc<DatagramPipe>>,
-    /// What has come and was not told to the service.
+    /// Datagrams that have come and were not told to the service.
     pub(crate) received: Vec<Datagram>,
     /// Connections for which something has come.
     pub(crate) calls: Vec<Token>,
@@ -95,12 +95,12 @@ impl<K: Kernel, M> DatagramSockets<K, M> {
         key.checked_sub(FIRST_KEY).map(|position| position as usize)
     }
 
-    /// What the kernel calls a socket.
+    /// Returns what the kernel calls a socket.
     pub(crate) fn key(position: usize) -> u64 {
         Token::new(0, FIRST_KEY + position as u32).key()
     }
 
-    /// Whether datagrams may be received at once.
+    /// Returns whether datagrams may be received at once.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
@@ -129,7 +129,7 @@ impl<K: Kernel, M> DatagramSockets<K, M> {
         Ok(position)
     }
 
-    /// Whether there is no position for one more.
+    /// Returns whether there is no position for one more.
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty() && self.open.len() > usize::from(u8::MAX)
     }
@@ -156,7 +156,7 @@ impl<K: Kernel, M> DatagramSockets<K, M> {
         !self.pipes.is_empty()
     }
 
-    /// Whether another process receives what comes at this socket.
+    /// Returns whether another process receives what comes at this socket.
     #[inline]
     pub(crate) fn is_left(&mut self, position: usize) -> bool {
         self.are_left && self.at(position).is_some_and(|bound| bound.listener.is_some())

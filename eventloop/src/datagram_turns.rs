@@ -1,4 +1,4 @@
-//! What comes at sockets of datagrams is told to the service, which says whose it is. Each connection has a slot as one that has
+//! Turns of sockets of datagrams: what comes is told to the service, which says whose it is. Each connection has a slot as one that has
 //! a socket of its own, and sends through the socket by which it came.
 
 use std::io;

@@ -42,7 +42,7 @@ impl FileVersion {
         })
     }
 
-    /// Whether it may be `before` with a write that has not set the length yet.
+    /// Returns whether it may be `before` with a write that has not set the length yet.
     #[cold]
     fn is_half_appended(&self, before: &Self) -> bool {
         self.length == before.length && self.age() < LENGTH_PAUSE
@@ -95,7 +95,7 @@ impl SharedFile {
         self.version
     }
 
-    /// Whether all of a range is in memory, so that sending it waits for no disk; by some system calls. False where
+    /// Returns whether all of a range is in memory, so that sending it waits for no disk; by some system calls. False where
     /// it can't be told.
     #[must_use]
     pub fn is_cached(&self, offset: u64, bytes: usize) -> bool {
@@ -133,7 +133,7 @@ impl SharedFile {
         Ok(version)
     }
 
-    /// Whether the last bytes that were promised are still there.
+    /// Returns whether the last bytes that were promised are still there.
     #[cold]
     fn ends_as_promised(&self) -> bool {
         let now =
@@ -178,7 +178,7 @@ impl From<Changed> for io::Error {
 }
 
 impl Changed {
-    /// Whether that is what went wrong.
+    /// Returns whether that is what went wrong.
     pub(crate) fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
     }

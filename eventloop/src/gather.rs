@@ -41,7 +41,7 @@ impl Gathering {
 /// For how many ticks what arrives is counted: 8 ms.
 const COUNTED_TICKS: u32 = 8;
 
-/// What has arrived for one connection, as far as its pace goes.
+/// Bytes that have arrived for one connection, as far as its pace goes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Arrivals {
     /// Bytes of these [`COUNTED_TICKS`].
@@ -69,7 +69,7 @@ impl Arrivals {
         self.moved = true;
     }
 
-    /// Whether enough comes for it to be gathered.
+    /// Returns whether enough comes for it to be gathered.
     pub(crate) fn is_fast(self, limits: &Limits) -> bool {
         limits.gathering.gather_bytes > 0
             && self.bytes as usize >= limits.gathering.gather_after_bytes
@@ -93,7 +93,7 @@ impl Arrivals {
         self.bytes = 0;
     }
 
-    /// Whether something came since this was asked last.
+    /// Returns whether something came since this was asked last.
     pub(crate) fn take_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }

@@ -22,7 +22,7 @@ limits! {
         /// none.
         bulk_block_bytes: usize = 1024 * 1024,
 
-        /// What one connection may read and write in one pass before the others have their turn. Default: 1 MiB. Unit: bytes.
+        /// Bytes that one connection may read and write in one pass before the others have their turn. Default: 1 MiB. Unit: bytes.
         /// Reason: a third of a millisecond of work, so that one greedy peer cannot starve the others. Answers: greedy-peer.
         pass_bytes: usize = 1024 * 1024,
 
@@ -52,12 +52,12 @@ limits! {
     /// When the bytes of a long body that comes fast are gathered before its reader is woken.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Gathering {
-        /// What must have arrived of a long body that comes fast before its reader is woken; 0: any byte wakes it. Default: 512
+        /// Bytes that must have arrived of a long body that comes fast before its reader is woken; 0: any byte wakes it. Default: 512
         /// KiB. Unit: bytes. Reason: a wake-up for each burst of 64 KiB costs as much as TCP's own receiving does; beyond this, the
         /// bytes leave the cache before they are read. Answers: none.
         gather_bytes: usize = 512 * 1024,
 
-        /// What must have come of a connection within 8 ms for that. Default: 4 MiB. Unit: bytes. Reason: 4 Gbit/s, at which
+        /// Bytes that must have come of a connection within 8 ms for that. Default: 4 MiB. Unit: bytes. Reason: 4 Gbit/s, at which
         /// gathering takes a millisecond; slower ones are read as they come. Answers: none.
         gather_after_bytes: usize = 4 * 1024 * 1024,
 
@@ -99,7 +99,7 @@ limits! {
         /// time. Reason: a reader that stopped must not keep its last response in memory for ever. Answers: slow-reader.
         close_stall: Duration = Duration::from_secs(30),
 
-        /// What a closing connection has to take within `CLOSE_STALL` to be given as long again. Default: 15 KiB. Unit: bytes.
+        /// Bytes that a closing connection has to take within `CLOSE_STALL` to be given as long again. Default: 15 KiB. Unit: bytes.
         /// Reason: some 500 bytes a second, as a peer has to take while the connection is open; a reader of a byte now and then
         /// must not keep its last response either. Answers: reader-of-single-bytes.
         close_stall_bytes: usize [from 0] = 15 * 1024,
@@ -132,12 +132,12 @@ limits! {
         /// fails. Answers: descriptor-exhaustion.
         accept_pause: Duration = Duration::from_millis(100),
 
-        /// What foreign bytes may make one connection keep before nothing more is read from it. Default: 64 MiB. Unit: bytes.
+        /// Memory that foreign bytes may make one connection keep before nothing more is read from it. Default: 64 MiB. Unit: bytes.
         /// Reason: the largest window that grows with use and 100 pieces of responses have room beneath it; what a peer sends
         /// beyond waits in its own memory. Answers: memory-of-a-connection.
         connection_held_bytes_max: usize = 64 * 1024 * 1024,
 
-        /// What foreign bytes may make one worker, or, of a server, all workers together keep before the connections that hold most
+        /// Memory that foreign bytes may make one worker, or, of a server, all workers together keep before the connections that hold most
         /// are closed; 0 stands for half of the memory that the process may use. Default: 0. Unit: bytes. Reason: the other half is
         /// for the program, its files and the kernel's sockets; a few connections are lost rather than all of them. Answers:
         /// memory-of-a-worker.

@@ -1,4 +1,4 @@
-//! Where connections arrive: bound before any worker runs.
+//! Sockets at which connections arrive: bound before any worker runs.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use crate::address::Address;
 use crate::kernel::{MioDatagrams, MioListener, enlarge_buffers};
 use crate::limits::Limits;
 
-/// Whether several listeners on one port share its connections evenly.
+/// Several listeners on one port share its connections evenly.
 const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// Limit of the ports that the system chooses and that are given back, because a socket of datagrams has them.
@@ -67,7 +67,7 @@ pub struct Listeners {
     steering: Vec<BpfInstruction>,
 }
 
-/// What the system does with the datagrams of a listener.
+/// Work on a listener's datagrams that the system takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offloads {
     /// Several leave in one call (GSO).
@@ -338,7 +338,7 @@ impl Listeners {
         self.bound.iter().map(duplicate).collect()
     }
 
-    /// Where each listener listens.
+    /// Returns where each listener listens.
     #[must_use]
     pub fn addresses(&self) -> Vec<Address> {
         self.bound
@@ -412,7 +412,7 @@ fn more_of(address: SocketAddr, count: usize, backlog: i32) -> io::Result<Vec<Mi
     (0..count).map(|_| MioListener::new(tcp(address, true, backlog)?.into())).collect()
 }
 
-/// Whether connections of a stream arrive at `socket`.
+/// Checks whether connections of a stream arrive at `socket`.
 fn check_listening(socket: &OwnedFd) -> io::Result<()> {
     let mistake = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     let socket = SockRef::from(socket);
@@ -440,7 +440,7 @@ fn unix(path: &Path, backlog: i32) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Whether `path` is a socket that nobody listens on.
+/// Returns whether `path` is a socket that nobody listens on.
 fn is_abandoned(path: &Path) -> bool {
     let is_socket = path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;

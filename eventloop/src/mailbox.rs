@@ -37,7 +37,7 @@ pub(crate) struct HandedIn {
     pub(crate) listener: usize,
 }
 
-/// What a mail says.
+/// Contents of a mail.
 pub(crate) enum Mail<M> {
     Session(Token, M),
     HandedIn(HandedIn),
@@ -48,7 +48,7 @@ pub(crate) enum Mail<M> {
     },
     /// Another process receives what comes at the sockets of datagrams.
     LeaveDatagrams,
-    /// What comes by this pipe will be mailed.
+    /// Announcement: what comes by this pipe will be mailed.
     Pipe(Arc<DatagramPipe>),
     /// Nothing more comes by it.
     PipeEnded(Arc<DatagramPipe>),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     impl Sleeper {
-        /// Whether a wake came within ten seconds: if none does, one was lost.
+        /// Returns whether a wake came within ten seconds: if none does, one was lost.
         fn sleep(&self) -> bool {
             let woken = self.woken.lock().unwrap();
             let limit = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Where a worker's CPU time goes: a clock that is read between the stages of sampled turns of its loop.
+//! Measurement of a worker's CPU time: a clock that is read between the stages of sampled turns of its loop.
 //!
 //! A turn that is not sampled costs one look at whether sampling is on. In one that is, every change of stage
 //! reads the clock that passes, and the thread's CPU clock is read around the turn and its wait: what the
@@ -25,7 +25,7 @@ const OWN_STAGES_COUNT: u8 = 3;
 /// its core more than once in it.
 const MISSED_PERCENT: u64 = 3;
 
-/// What the thread may have stood still for before it counts as that, in nanoseconds: less is the clocks'
+/// Time that the thread may have stood still before it counts as that, in nanoseconds: less is the clocks'
 /// own inaccuracy.
 const STOOD_STILL_NS: u64 = 500;
 
@@ -85,12 +85,12 @@ pub struct Measured {
     /// The CPU time that each stage took, by [`Stage::index`], in nanoseconds; what reading the clock cost is
     /// taken off.
     pub spent_ns: [u64; STAGES_COUNT],
-    /// What reading the clock cost, in nanoseconds.
+    /// Cost of reading the clock, in nanoseconds.
     pub reading_ns: u64,
     /// The thread's CPU time in the turn by its own clock, in nanoseconds: the stages and the reading should sum
     /// up to it.
     pub cpu_ns: u64,
-    /// What the service has [counted](Meter::count) in the turn: what it is divided by.
+    /// Units that the service has [counted](Meter::count) in the turn, by which its time is divided.
     pub units: u32,
     /// Other threads had the core in the middle of it, and it can't be told in which stage: its stages say
     /// nothing.
@@ -166,7 +166,7 @@ impl Meter {
         }
     }
 
-    /// Whether the turn that is under way is measured.
+    /// Returns whether the turn that is under way is measured.
     #[inline]
     #[must_use]
     pub fn is_on(&self) -> bool {
@@ -231,7 +231,7 @@ impl Meter {
         self.is_on.set(true);
     }
 
-    /// Whether this turn is one to measure, which it then is. The gaps vary, so that a load that comes in a rhythm isn't always
+    /// Returns whether this turn is one to measure, which it then is. The gaps vary, so that a load that comes in a rhythm isn't always
     /// caught at the same beat.
     fn is_its_turn(&self, one_in: u32) -> bool {
         if self.draw.drawn_for.replace(one_in) != one_in {

@@ -49,7 +49,7 @@ impl<K: Kernel> OpenListeners<K> {
         }
     }
 
-    /// Whether connections may be accepted at once.
+    /// Returns whether connections may be accepted at once.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         self.paused_until.is_none()

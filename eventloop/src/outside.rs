@@ -1,4 +1,4 @@
-//! What is to be sent and is not in memory: ranges of files, from the kernel's memory to the socket.
+//! Output that is not in memory: ranges of files, from the kernel's memory to the socket.
 
 use std::io;
 use std::os::fd::AsFd;

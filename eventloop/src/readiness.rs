@@ -1,8 +1,8 @@
-//! What the kernel has said about a socket, as far as no call has used it up.
+//! Readiness of a socket, as the kernel has reported it and no call has used it up.
 
 use crate::kernel::Ready;
 
-/// Whether there is something to read.
+/// Readiness to be read.
 ///
 /// ```text
 ///            readable            FIN or an error
@@ -54,7 +54,7 @@ impl Reading {
     }
 }
 
-/// Whether the socket takes bytes.
+/// Readiness to be written.
 ///
 /// ```text
 ///  Connecting ───┐ writable

@@ -24,13 +24,13 @@ const UNTAKEN_COUNT: u32 = 64;
 /// How the workers run.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What threads are called, before their number. Default: `worker`.
+    /// Name of the threads, before their number. Default: `worker`.
     pub thread_name: String,
-    /// Whether each worker keeps to one core. Default: no.
+    /// True if each worker keeps to one core. Default: no.
     pub pin: bool,
     /// The bounds of each worker. A number of connections is for all workers together here.
     pub limits: Limits,
-    /// What surrounds the life of each worker. Default: nothing.
+    /// Code around the life of each worker. Default: nothing.
     pub around: Option<Around>,
 }
 
@@ -118,7 +118,7 @@ impl<M: Send + 'static> Handle<M> {
         Stopper { mailboxes: self.mailboxes.clone(), acceptor }
     }
 
-    /// What each worker that still runs has counted.
+    /// Returns what each worker that still runs has counted.
     #[must_use]
     pub fn stats(&self) -> Vec<Stats> {
         self.mailboxes.iter().filter_map(Mailbox::stats).collect()
@@ -256,7 +256,7 @@ where
     Ok(handle)
 }
 
-/// What one worker of several may hold of `all`; 0 stands for what file descriptors allow.
+/// Returns what one worker of several may hold of `all`; 0 stands for what file descriptors allow.
 fn room_of_one(all: usize, workers: usize) -> usize {
     let all = match all {
         0 => usize::try_from(crate::kernel::file_limit() / 10 * 9).unwrap_or(usize::MAX),
@@ -265,14 +265,14 @@ fn room_of_one(all: usize, workers: usize) -> usize {
     all.div_ceil(workers).max(1)
 }
 
-/// What one worker of several may keep, of `all` bytes; 0 stands for half of the memory.
+/// Returns what one worker of several may keep, of `all` bytes; 0 stands for half of the memory.
 fn memory_of_one(all: usize, workers: usize) -> usize {
     let half = || usize::try_from(memory::usable_bytes() / 2).unwrap_or(usize::MAX);
     let all = if all == 0 { half() } else { all };
     (all / workers).max(1)
 }
 
-/// What a worker's thread starts with.
+/// Values that a worker's thread starts with.
 struct Start {
     index: usize,
     kernel: MioKernel,

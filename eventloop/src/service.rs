@@ -1,4 +1,4 @@
-//! What a worker drives: a [`Service`] and its sessions.
+//! The parts that a worker drives: a [`Service`] and its sessions.
 
 use std::io;
 use std::rc::Rc;
@@ -20,30 +20,30 @@ use crate::stats::Stats;
 pub struct Accepted {
     /// The name of the connection for as long as it lives.
     pub token: Token,
-    /// Who connected.
+    /// The peer's address.
     pub peer: Address,
-    /// Where they connected to.
+    /// The address that the peer connected to.
     pub local: Address,
     /// Which listener, in the order in which they were given.
     pub listener: usize,
-    /// Whether it began with a datagram: it has no socket of its own.
+    /// True if it began with a datagram: it has no socket of its own.
     pub by_datagram: bool,
 }
 
-/// What answers: one value per worker, owner of everything that its sessions share.
+/// The part of a server that responds: one value per worker, owner of everything that its sessions share.
 ///
 /// The worker calls it from one thread; nothing here may wait. A panic in a call for a session
 /// closes that session and counts; the worker goes on.
 pub trait Service: 'static {
-    /// What belongs to one connection.
+    /// State of one connection.
     type Session;
-    /// What other threads send to a session by [`Mailbox`].
+    /// Messages of other threads to a session by [`Mailbox`].
     type Message: Send + 'static;
 
-    /// Whether the worker's turns may be measured. Default: no, and then it costs nothing.
+    /// Mark: the worker's turns may be measured. Default: no, and then it costs nothing.
     const METERED: bool = false;
 
-    /// What the worker's turns are measured by, when they may be.
+    /// Returns what the worker's turns are measured by, when they may be.
     fn meter(&self) -> Rc<Meter> {
         Rc::default()
     }
@@ -164,7 +164,7 @@ pub trait Service: 'static {
     }
 }
 
-/// What a worker says of a datagram that came.
+/// A datagram that came, as the worker describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arriving {
     /// Connections may begin.
@@ -175,7 +175,7 @@ pub struct Arriving {
     pub is_passed_on: bool,
 }
 
-/// What a datagram led to.
+/// Result of a datagram.
 #[derive(Debug)]
 pub enum Routed {
     /// Nothing that the loop must do.
@@ -188,22 +188,22 @@ pub enum Routed {
     Elsewhere(usize, Datagram),
 }
 
-/// Where a flush of datagrams came to.
+/// Result of a flush of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramFlush {
-    /// Whether the socket took everything.
+    /// Result of the writes: whether the socket took everything.
     pub flush: Flush,
     /// When the session must be called even if nothing comes, because of what was sent; besides its own deadline.
     pub deadline: Option<Instant>,
 }
 
-/// What a session works with during one call, lent by its worker.
+/// Resources of a session during one call, lent by its worker.
 pub struct Turn<'a, M> {
     /// The name of the connection.
     pub token: Token,
-    /// What arrived and was not used. What is left comes back, in front of the bytes that follow.
+    /// Input that was not used yet. What is left comes back, in front of the bytes that follow.
     pub input: &'a mut ReceiveBuffer,
-    /// What is to be sent.
+    /// Output that is to be sent.
     pub output: &'a mut SendQueue,
     /// How many bytes may wait in `output` before no more should be added, unless they are few.
     pub output_limit: usize,
@@ -215,7 +215,7 @@ pub struct Turn<'a, M> {
     pub eof: bool,
     /// The mailbox of this worker, for whoever will answer later.
     pub mailbox: &'a Mailbox<M>,
-    /// What the worker is asked to do beside.
+    /// Orders for the worker.
     pub agenda: &'a mut Agenda,
     /// The path to the peer, as the kernel measured it.
     pub path: &'a dyn Path,
@@ -229,7 +229,7 @@ impl<M> Turn<'_, M> {
     }
 }
 
-/// What a session wants after a call.
+/// Wishes of a session after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct After {
     /// Read from the socket. Otherwise the kernel's buffer fills and the peer waits.
@@ -245,7 +245,7 @@ pub struct After {
     pub expects: u64,
     /// Nothing is under way: the connection may be shed when room is needed.
     pub idle: bool,
-    /// What the peer's bytes make the session keep, beyond what one that is idle has and beyond what is left in `input`
+    /// Memory that the peer's bytes make the session keep, beyond what one that is idle has and beyond what is left in `input`
     /// and `output`, in bytes.
     pub held_bytes: usize,
     /// Close the connection.

@@ -112,7 +112,7 @@ impl<T> Slots<T> {
         &mut self.chunks[index as usize / CHUNK_COUNT][index as usize % CHUNK_COUNT]
     }
 
-    /// What `token` names, if it is still there.
+    /// Returns what `token` names, if it is still there.
     #[inline]
     pub(crate) fn get_mut(&mut self, token: Token) -> Option<&mut T> {
         let index = token.index() as usize;

@@ -34,7 +34,7 @@ pub(crate) enum Call {
     ShutDown,
 }
 
-/// What comes after a pass.
+/// Next step after a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The next event, mail or deadline.
@@ -45,7 +45,7 @@ pub(crate) enum Outcome {
     Closed(CloseCause),
 }
 
-/// Where a connection is in its life.
+/// Phase of a connection's life.
 ///
 /// ```text
 ///  Open ──────────▶ Flushing ──────────────────▶ Lingering ─────────────▶ closed
@@ -63,7 +63,7 @@ pub(crate) enum Phase {
     Lingering { left: u32 },
 }
 
-/// What the kernel said and no call has used up yet, and what the session said last.
+/// Reports of the kernel that no call has used up yet, and the last ones of the session.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct State {
     pub(crate) reading: Reading,
@@ -99,7 +99,7 @@ pub(crate) struct Slot<K: Kernel, S: Service> {
     /// The tick at which its entry in the timer wheel comes up: at the deadline or before.
     filed: u64,
     pace: Pace,
-    /// What the connection is charged with, in bytes.
+    /// Memory that the connection is charged with, in bytes.
     pub(crate) held_bytes: u32,
     /// The tick of the last call; they are compared with each other only.
     called: u32,
@@ -147,7 +147,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         slot
     }
 
-    /// Whether the connection was never established.
+    /// Returns whether the connection was never established.
     #[inline]
     pub(crate) fn is_connecting(&self) -> bool {
         self.state.writing == Writing::Connecting
@@ -170,7 +170,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.deadline <= tick
     }
 
-    /// Whether mail still reaches the session.
+    /// Returns whether mail still reaches the session.
     pub(crate) fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
@@ -214,7 +214,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
     }
 
-    /// What is left when the connection is over.
+    /// Returns what is left when the connection is over.
     pub(crate) fn into_parts(self) -> (Option<K::Socket>, S::Session) {
         (self.socket, self.session)
     }

@@ -1,4 +1,4 @@
-//! What a worker has counted: plain numbers of its own, read out when somebody asks.
+//! Counters of a worker: plain numbers of its own, read out when somebody asks.
 
 use std::ops::AddAssign;
 
@@ -29,7 +29,7 @@ pub struct Stats {
     pub bytes_sent: u64,
     /// Work of the loop.
     pub work: LoopWork,
-    /// What foreign bytes make the worker keep, in bytes (a level, not a counter).
+    /// Memory that foreign bytes make the worker keep, in bytes (a level, not a counter).
     pub held_bytes: u64,
     /// Connections that are open (a level, not a counter).
     pub open: u64,

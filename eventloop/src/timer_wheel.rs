@@ -22,7 +22,7 @@ const LEVEL_BITS: u32 = 6;
 /// Levels above the first.
 const LEVELS: u32 = 3;
 
-/// Where what is later than all levels waits.
+/// Place of deadlines that are later than all levels.
 const OVERFLOW: u32 = (1 << FIRST_BITS) + LEVELS * (1 << LEVEL_BITS);
 
 /// The bits of a tick that all levels cover together: with ticks of a millisecond, 18 hours.
@@ -267,7 +267,7 @@ mod tests {
         proptest::collection::vec(step, 0..200)
     }
 
-    /// What the wheel must do: a heap of all deadlines ever set, of which only the latest of each
+    /// Model of the wheel: a heap of all deadlines ever set, of which only the latest of each
     /// index counts.
     #[derive(Default)]
     struct Model {

@@ -40,7 +40,7 @@ pub struct Worker<K: Kernel, S: Service> {
     /// Connections that the agenda asked a turn for, while they have it.
     pub(crate) calling: Vec<Token>,
     tick: u64,
-    /// What all connections together may keep, in bytes.
+    /// Memory that all connections together may keep, in bytes.
     pub(crate) held_bytes_max: u64,
     /// Set when the worker is to end: when patience does.
     ending: Option<Instant>,
@@ -103,7 +103,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         &self.cx.kernel
     }
 
-    /// What has been counted so far.
+    /// Returns what has been counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats { open: self.slots.len() as u64, ..self.cx.stats }
@@ -168,7 +168,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         Ok(goes_on)
     }
 
-    /// Whether there will be another turn. Closes what is left when the patience of a shutdown is over.
+    /// Returns whether there will be another turn. Closes what is left when the patience of a shutdown is over.
     #[inline]
     fn goes_on(&mut self) -> bool {
         let Some(deadline) = self.ending else { return true };
@@ -381,7 +381,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
     }
 
-    /// Whether the worker is about to end.
+    /// Returns whether the worker is about to end.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a worker lends to the connection whose turn it is.
+//! Resources that a worker lends to the connection whose turn it is.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -23,7 +23,7 @@ const KEPT_QUEUE_BYTES: usize = 2 * 1024 * 1024;
 /// Queues that are kept for connections whose socket is full, in number.
 const SPARE_QUEUES_COUNT: usize = 16;
 
-/// What a worker lends to the connection whose turn it is.
+/// Resources that a worker lends to the connection whose turn it is.
 pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     pub(crate) kernel: K,
     pub(crate) service: S,
@@ -41,7 +41,7 @@ pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     met: (Instant, u64),
     pub(crate) meter: Rc<Meter>,
     pub(crate) gathering: Gathering,
-    /// What the session whose turn it is says that it keeps, in bytes.
+    /// Memory that the session whose turn it is says that it keeps, in bytes.
     pub(crate) session_held_bytes: usize,
     pub(crate) datagram_sockets: DatagramSockets<K, S::Message>,
     /// The connection whose pass it is.
@@ -57,7 +57,7 @@ pub(crate) struct Outputs {
 
 /// Buffers that sockets are read into.
 pub(crate) struct Inputs {
-    /// What is read into.
+    /// Buffer that is read into.
     pub(crate) current: ReceiveBuffer,
     /// The other one: the large block, unless that is in use.
     other: ReceiveBuffer,

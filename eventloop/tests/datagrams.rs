@@ -14,23 +14,23 @@ use bolide_eventloop::{
 };
 use bolide_launcher::{find, skip};
 
-/// What a client sends to end its connection.
+/// Byte that a client sends to end its connection.
 const BYE: u8 = 255;
 
-/// What a client sends to make its connection keep a fifth of what the worker may keep.
+/// Byte that a client sends to make its connection keep a fifth of what the worker may keep.
 const KEEP: u8 = 254;
 
-/// What a client sends to hear whether the worker has room.
+/// Byte that a client sends to hear whether the worker has room.
 const ASK: u8 = 253;
 
-/// What a worker may keep.
+/// Memory that a worker may keep.
 const HELD_BYTES_MAX: usize = 1_000_000;
 
 /// Sends back what has come, once a turn has seen it.
 struct Echo {
     worker: u8,
     tokens: BTreeMap<u8, Token>,
-    /// What has come for each connection.
+    /// Datagrams that have come for each connection.
     inboxes: BTreeMap<u8, Vec<Vec<u8>>>,
     arrived: Option<(u8, SocketAddr)>,
 }

@@ -16,7 +16,7 @@ mod model {
     /// Those who send in the model.
     const SENDERS: usize = 2;
 
-    /// What senders and worker share.
+    /// State that senders and worker share.
     struct Shared {
         state: State,
         /// The queue: only the state makes visible what was put into it.

@@ -23,7 +23,7 @@ struct Caller {
     outcomes: Vec<Outcome>,
     alarms: Vec<Instant>,
     rung: Vec<Instant>,
-    /// What TCP had sent again on connections, told when they were closed.
+    /// Retransmissions of TCP on connections, told when they were closed.
     retransmits: Vec<Option<u64>>,
 }
 

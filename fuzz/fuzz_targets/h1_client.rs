@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(receive(&pieces), whole);
 });
 
-/// What a client reports, and the content it received.
+/// Returns what a client reports, and the content it received.
 fn receive(pieces: &[&[u8]]) -> (Vec<String>, Vec<u8>) {
     let now = Instant::now();
     let mut connection = Connection::new(Role::Client, &Arc::new(Limits::default()), now);

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use libfuzzer_sys::fuzz_target;
 
-/// What came of a connection: everything it reported, and everything it sent.
+/// Record of a connection: everything it reported, and everything it sent.
 #[derive(Debug, Default, PartialEq)]
 struct Account {
     reports: Vec<String>,
@@ -92,7 +92,7 @@ fn serve(pieces: &[&[u8]]) -> Account {
     account
 }
 
-/// What a head says; its mark is of one connection alone.
+/// Returns what a head says; its mark is of one connection alone.
 fn said(head: &Head) -> String {
     let fields: Vec<_> = head.fields().map(|field| (field.name, field.value)).collect();
     let (version, method) = (head.version(), head.method());

@@ -1,5 +1,5 @@
 //! RFC 9113: a client and a server with any orders in any order: neither may find fault with the other,
-//! and no octet of a body is lost, added or out of place.
+//! and no byte of a body is lost, added or out of place.
 
 #![no_main]
 
@@ -48,7 +48,7 @@ struct Side {
     limit: usize,
     head: Head,
     now: Instant,
-    /// Octets given and received, by exchange.
+    /// Bytes given and received, by exchange.
     given: BTreeMap<u32, usize>,
     received: BTreeMap<u32, usize>,
     unconsumed: Vec<(ExchangeId, usize)>,

@@ -27,7 +27,7 @@ fn start() -> Instant {
     *START.get_or_init(Instant::now)
 }
 
-/// What the caller does about an event.
+/// Handles an event as the caller does.
 fn answer(connection: &mut Connection, cx: &mut Context<'_, Network>, output: Output, role: Role) {
     let Output::Exchange(id, event) = output else { return };
     match event {

@@ -21,7 +21,7 @@ enum Name<'a> {
 enum Value<'a> {
     /// One of a few, so that lines repeat.
     Frequent(u8),
-    /// So many octets.
+    /// So many bytes.
     Long(u16),
     Any(&'a [u8]),
 }

@@ -11,7 +11,7 @@ use bolide_websocket::{Codec, Deflate, Event, Limits, Settings};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
-/// What came of a connection: what it reported, and everything it sent.
+/// Record of a connection: what it reported, and everything it sent.
 #[derive(Debug, Default, PartialEq)]
 struct Account {
     reports: Vec<String>,

@@ -1,4 +1,4 @@
-//! What one end of a connection does.
+//! Actions of one end of a connection.
 
 use arbitrary::Arbitrary;
 
@@ -15,7 +15,7 @@ pub struct Script {
     pub is_h2: bool,
     /// How long its pieces are on their way, in bytes.
     pub piece: u16,
-    /// What it does.
+    /// Its actions.
     pub acts: Vec<Act>,
 }
 

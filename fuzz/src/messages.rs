@@ -44,7 +44,7 @@ pub enum Message {
     Head { start: u8, lines: [u8; 3], count: u8, is_open: bool },
     /// A field.
     Line(u8),
-    /// What ends a head, a trailer section or nothing.
+    /// End of a head, of a trailer section or of nothing.
     Empty,
     /// A chunk.
     Chunk { bytes: u16 },

@@ -8,11 +8,11 @@ use bolide_simnet::{Faults, Simulation};
 /// Longer than every deadline, for as many requests as a script has, one after the other.
 const TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What a worker has besides its first block, whatever its connections do, in bytes: where heads and output are written, and room for
+/// Memory that a worker has besides its first block, whatever its connections do, in bytes: where heads and output are written, and room for
 /// streams, timers and pooled connections.
 const WORKER_BYTES: u64 = 256 << 10;
 
-/// What a connection has of its own before it is charged with anything, in bytes: session, exchange and header tables.
+/// Memory that a connection has of its own before it is charged with anything, in bytes: session, exchange and header tables.
 const CONNECTION_BYTES: u64 = 8 << 10;
 
 /// A slice of a block that is at least `SLICE_BYTES` long may keep the whole block, in bytes.

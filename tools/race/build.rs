@@ -1,11 +1,11 @@
-//! Puts the folder `contenders/` into the library, so that a program without the sources can race.
+//! Puts the directory `contenders/` into the library, so that a program without the sources can race.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What builds leave behind.
+/// Names that builds leave behind.
 const LEFT_OUT: &[&str] = &["target", "node_modules", "out"];
 
 fn main() -> io::Result<()> {

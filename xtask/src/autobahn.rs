@@ -27,7 +27,7 @@ const PARTS: &[&[&str]] = &[
     &["13.*"],
 ];
 
-/// What the suite says of a case that is as it should be. `NON-STRICT` is neither right nor wrong for it.
+/// Results of a case that is as it should be. `NON-STRICT` is neither right nor wrong for it.
 const RIGHT: &[&str] = &["OK", "INFORMATIONAL", "NON-STRICT"];
 
 /// How long the suite's server may take to listen.
@@ -128,7 +128,7 @@ fn python() -> Option<PathBuf> {
 /// The suite, installed.
 struct Suite {
     program: PathBuf,
-    /// Where its reports go.
+    /// Directory of its reports.
     folder: PathBuf,
 }
 

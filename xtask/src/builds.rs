@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::manifest::cargo;
 use crate::report::Report;
 
-/// What the program has where it is not built in a hurry.
+/// Features of the program where it is not built in a hurry.
 pub(crate) const WHOLE: [&str; 2] = ["--features", "bolide-cli/parquet"];
 
 /// The profile of what is published and measured.
@@ -19,7 +19,7 @@ pub(crate) fn built(report: &mut Report, root: &Path, profile: &str) -> PathBuf 
     program
 }
 
-/// What builds the program with a profile of cargo, and where it will be.
+/// Returns what builds the program with a profile of cargo, and where it will be.
 pub(crate) fn building(root: &Path, profile: &str) -> (Command, PathBuf) {
     let build = ["build", "--profile", profile, "--package", "bolide-cli"];
     let command = in_root(root, &[&build[..], &WHOLE].concat());

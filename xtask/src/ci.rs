@@ -46,7 +46,7 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     report.finish()
 }
 
-/// What runs while the tests wait, with what they leave of the processors; instructions are the same whatever else runs.
+/// Returns what runs while the tests wait, with what they leave of the processors; instructions are the same whatever else runs.
 /// Fuzzing is first: the others use the directory of the tests' build, which is locked until these have begun.
 fn beside_tests(root: &Path, program: &Path) -> Vec<(String, Command)> {
     let without_tls = ["clippy", "--package", "bolide", "--no-default-features", "--features"];

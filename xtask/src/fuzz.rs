@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use crate::manifest::cargo;
 use crate::report::Report;
 
-/// What cargo-fuzz passes too: counters on every edge, and every comparison seen.
+/// Flags that cargo-fuzz passes too: counters on every edge, and every comparison seen.
 const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",

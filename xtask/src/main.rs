@@ -124,7 +124,7 @@ fn task(name: &str) -> Command {
     command
 }
 
-/// The root of the repository: the folder above this package.
+/// The root of the repository: the directory above this package.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the root").into()
 }

@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace: packages and who depends on whom.
+//! Cargo's knowledge of the workspace: packages and who depends on whom.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) struct Package {
     pub(crate) version: String,
     /// An SPDX expression, if it states one.
     pub(crate) licence: Option<String>,
-    /// Where it comes from; `None` for our own.
+    /// Source of the package; `None` for our own.
     pub(crate) source: Option<String>,
     /// The names of the packages that it names in its manifest, with the reason.
     pub(crate) dependencies: Vec<(String, Kind)>,
@@ -54,7 +54,7 @@ pub(crate) fn all(root: &Path, targets: &[&str]) -> Result<Vec<Package>, String>
     Ok(packages)
 }
 
-/// What cargo prints.
+/// Returns what cargo prints.
 fn output(root: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(cargo())
         .args(arguments)

@@ -1,4 +1,4 @@
-//! What ran, what passed, failed or was skipped, and the one line that sums it up.
+//! Record of what ran, what passed, failed or was skipped, and the one line that sums it up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -211,7 +211,7 @@ fn follow(command: &mut Command, mut each: impl FnMut(&str)) -> std::io::Result<
     Ok(child.wait()?.success())
 }
 
-/// What the lines of `cargo test` add up to.
+/// Sums of the lines of `cargo test`.
 #[derive(Debug, Default, PartialEq)]
 struct Tally {
     passed: u64,

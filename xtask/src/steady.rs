@@ -1,4 +1,4 @@
-//! Whether the suites that look at time pass whatever else the machine does.
+//! Repeated runs of the suites that look at time, whatever else the machine does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -28,7 +28,7 @@ const SHORT_PACKAGES: &[&str] = &["bolide-eventloop", "bolide-netlab"];
 /// How often each suite runs in each condition, if nobody says.
 const TIMES: u32 = 20;
 
-/// What else the machine does.
+/// Other work of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Alone,
@@ -219,7 +219,7 @@ fn failed(said: &str) -> Vec<String> {
     said.lines().filter_map(name).collect()
 }
 
-/// What a test program printed about the tests that failed.
+/// Returns what a test program printed about the tests that failed.
 fn why(said: &str) -> &str {
     said.find("\nfailures:\n").map_or(said, |start| &said[start..])
 }
@@ -248,7 +248,7 @@ fn named(messages: &str) -> Vec<Suite> {
     messages.lines().filter(|line| is_test(line)).filter_map(suite).collect()
 }
 
-/// Whether it was built to test: of a target, `test` says that it could be.
+/// Returns whether it was built to test: of a target, `test` says that it could be.
 fn is_test(message: &str) -> bool {
     let profile = message.split_once("\"profile\":{").map_or("", |(_, rest)| rest);
     profile.split('}').next().is_some_and(|profile| profile.contains("\"test\":true"))

@@ -13,29 +13,29 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// The name without the folder.
+    /// The name without the directory.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Whether a folder of this name is on the way to the file.
+    /// Returns whether a directory of this name is on the way to the file.
     pub(crate) fn is_under(&self, folder: &str) -> bool {
         let mut folders = self.path.split('/').rev();
         folders.next();
         folders.any(|name| name == folder)
     }
 
-    /// Whether it is Rust.
+    /// Returns whether it is Rust.
     pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
-    /// Whether it only tests: `tests.rs`, a file in a `tests` folder, a fuzz target.
+    /// Returns whether it only tests: `tests.rs`, a file in a `tests` directory, a fuzz target.
     pub(crate) fn is_test(&self) -> bool {
         self.name() == "tests.rs" || self.is_under("tests") || self.is_under("fuzz")
     }
 
-    /// Whether a program wrote it.
+    /// Returns whether a program wrote it.
     pub(crate) fn is_generated(&self) -> bool {
         self.is_under("generated")
     }
@@ -44,7 +44,7 @@ impl SourceFile {
 /// All text files of the repository.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// The root folder.
+    /// The root directory.
     pub(crate) root: PathBuf,
     /// Sorted by path.
     pub(crate) files: Vec<SourceFile>,
@@ -82,7 +82,7 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The file with this path, or all files of the folder with this path.
+    /// The file with this path, or all files of the directory with this path.
     pub(crate) fn files_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a SourceFile> {
         let folder = path.trim_end_matches('/');
         self.files.iter().filter(move |file| {
@@ -93,7 +93,7 @@ impl Tree {
     }
 }
 
-/// What git tracks, and what it would if it were added. `None` without git.
+/// Returns what git tracks, and what it would if it were added. `None` without git.
 fn tracked(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])

@@ -113,7 +113,7 @@ where
 #[derive(Debug, Clone)]
 pub struct Client(client::Grpc<Channel>);
 
-/// Where a method is.
+/// Returns where a method is.
 fn path(method: &'static str) -> PathAndQuery {
     PathAndQuery::from_static(method)
 }

@@ -30,7 +30,7 @@ struct Pattern {
     total: usize,
 }
 
-/// What such a body holds at a place.
+/// Returns what such a body holds at a place.
 pub(crate) fn pattern(at: usize) -> u8 {
     (at % 251) as u8
 }

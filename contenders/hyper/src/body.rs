@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 static FILL: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
-/// What a bulk transfer sends at once.
+/// Bytes that a bulk transfer sends at once.
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// A response's body.

@@ -1,4 +1,4 @@
-//! What contenders in Rust have in common: their command line, their limit of open files, and TLS.
+//! Common parts of contenders in Rust: their command line, their limit of open files, and TLS.
 
 mod tls;
 

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tower::Service;
 
-/// What is sent, and comes back.
+/// Message that is sent, and comes back.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Payload {
     /// The content.

@@ -1,6 +1,6 @@
-//! Whether a range of a file is in the kernel's memory.
+//! Test of whether a range of a file is in the kernel's memory.
 
-/// Whether all of a range is in memory. False where it can't be told.
+/// Returns whether all of a range is in memory. False where it can't be told.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_cached(_: std::os::fd::BorrowedFd<'_>, _: u64, _: usize) -> bool {
     false
@@ -28,10 +28,10 @@ mod linux {
 
     use super::pages;
 
-    /// Where the kernel doesn't count pages, a byte in so many is asked for: what a disk is read ahead by.
+    /// Distance between the bytes that are asked for where the kernel doesn't count pages: what a disk is read ahead by.
     const PROBED_EACH_BYTES: u64 = 64 * 1024;
 
-    /// Whether all of a range is in memory. False where it can't be told.
+    /// Returns whether all of a range is in memory. False where it can't be told.
     pub(crate) fn is_cached(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> bool {
         let end = offset.checked_add(bytes as u64).filter(|_| bytes > 0);
         let Some(last) = end.map(|end| end - 1) else { return false };
@@ -61,7 +61,7 @@ mod linux {
         }
     }
 
-    /// Whether a byte can be read without waiting; `None` where that can't be told.
+    /// Returns whether a byte can be read without waiting; `None` where that can't be told.
     fn probe(file: BorrowedFd<'_>, at: u64) -> Option<bool> {
         let mut byte = [0];
         let mut slices = [IoSliceMut::new(&mut byte)];
@@ -109,7 +109,7 @@ mod pages {
         u64::try_from(bytes).unwrap_or(0).max(4096)
     });
 
-    /// Whether the kernel holds every page of a range, read or being read; `None` where it doesn't tell this
+    /// Returns whether the kernel holds every page of a range, read or being read; `None` where it doesn't tell this
     /// process.
     #[allow(unsafe_code, reason = "no crate wraps cachestat")]
     pub(super) fn are_resident(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> Option<bool> {

@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a [`Meter`](crate::Meter) reads: two clocks, both in nanoseconds since whenever.
+/// The two clocks that a [`Meter`](crate::Meter) reads, both in nanoseconds since whenever.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
     /// The time that passes; cheap to read. Default: the monotonic clock, which Linux reads without a system

@@ -16,7 +16,7 @@ use super::steering;
 /// The largest number of bytes that the kernel delivers as one piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// What the kernel is asked to keep of the datagrams of one socket, each way, in bytes: those of one long turn.
+/// Size that the kernel is asked to keep of the datagrams of one socket, each way, in bytes: those of one long turn.
 const BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Pieces in one call, in number.
@@ -60,13 +60,13 @@ impl MioDatagrams {
         Self::new(socket)
     }
 
-    /// Where it is bound.
+    /// Returns where it is bound.
     #[must_use]
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Whether several datagrams leave in one call (GSO), and come so (GRO).
+    /// Returns whether several datagrams leave in one call (GSO), and come so (GRO).
     #[must_use]
     pub fn offloads(&self) -> (bool, bool) {
         (self.state.max_gso_segments() > 1, self.state.gro_segments() > 1)
@@ -194,7 +194,7 @@ fn without_timestamps(socket: &UdpSocket) {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn without_timestamps(_: &UdpSocket) {}
 
-/// Whether the system, or the network's driver, turns out not to take several datagrams in one call.
+/// Returns whether the system, or the network's driver, turns out not to take several datagrams in one call.
 fn is_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
 }

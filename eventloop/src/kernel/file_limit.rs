@@ -7,9 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The soft limit on file descriptors, before and after [`raise_file_limit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimit {
-    /// What it was.
+    /// The limit as it was.
     pub before: u64,
-    /// What it is.
+    /// The limit as it is now.
     pub after: u64,
 }
 

@@ -23,7 +23,7 @@ fn mimalloc_collects() {
     unsafe { mi_collect(true) };
 }
 
-/// What is assumed where the system does not say how much memory there is, in bytes.
+/// Memory that is assumed where the system does not say how much there is, in bytes.
 const UNKNOWN_BYTES: u64 = 4 << 30;
 
 /// How much memory the process may use, in bytes: what the machine has, or less where its control group says so.

@@ -97,7 +97,7 @@ impl MioListener {
         Ok(Self { descriptor, local })
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     #[must_use]
     pub fn local(&self) -> Address {
         self.local
@@ -133,7 +133,7 @@ pub struct MioKernel {
     events: Events,
     waker: Arc<mio::Waker>,
     alarm: Alarm,
-    /// Where datagrams are received; made when the first are.
+    /// Block in which datagrams are received; made when the first are.
     datagram_block: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
-//! What a worker asks of an operating system, as a trait: [`MioKernel`] asks the real one,
+//! Requests of a worker to an operating system, as a trait: [`MioKernel`] asks the real one,
 //! `tests/simnet` a seeded network in virtual time.
 //!
-//! The only folder with unsafe code.
+//! The only directory with unsafe code.
 
 mod alarm;
 pub(crate) mod cached;
@@ -37,7 +37,7 @@ pub use self::inherited::{hand_on, inherited};
 pub use self::mio::{MioKernel, MioListener, MioSocket};
 pub use self::tcp_info::{BbrInfo, SocketPath, TcpInfo};
 
-/// What the kernel knows about the way to a peer.
+/// The kernel's knowledge of the path to a peer.
 pub trait Path: std::fmt::Debug {
     /// The round-trip time; `None` where it is not measured.
     fn rtt(&self) -> Option<Duration>;
@@ -63,12 +63,12 @@ pub trait Path: std::fmt::Debug {
         None
     }
 
-    /// What BBR believes, by two system calls; `None` where it is not the congestion control.
+    /// Returns what BBR believes, by two system calls; `None` where it is not the congestion control.
     fn bbr(&self) -> Option<BbrInfo> {
         None
     }
 
-    /// Whether ranges of [files](crate::SharedFile) go down this path without passing through the process.
+    /// Returns whether ranges of [files](crate::SharedFile) go down this path without passing through the process.
     fn takes_files(&self) -> bool {
         false
     }
@@ -87,10 +87,10 @@ pub trait Wake: Send + Sync {
     fn wake(&self);
 }
 
-/// What may be ready, as reported once when it changes (edge-triggered).
+/// Readiness, as reported once when it changes (edge-triggered).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// What was given at the registration.
+    /// The key that was given at the registration.
     pub key: u64,
     /// Bytes or connections have arrived.
     pub readable: bool,
@@ -107,9 +107,9 @@ pub struct Ready {
 pub struct Incoming<S> {
     /// The socket, in non-blocking mode.
     pub socket: S,
-    /// Who connected.
+    /// The peer's address.
     pub peer: Address,
-    /// Where they connected to.
+    /// The address that the peer connected to.
     pub local: Address,
 }
 
@@ -121,7 +121,7 @@ pub struct Incoming<S> {
 pub trait Kernel: 'static {
     /// A connection.
     type Socket: Path;
-    /// What connections arrive at.
+    /// A socket at which connections arrive.
     type Listener;
     /// A socket of datagrams.
     type Datagrams;
@@ -129,7 +129,7 @@ pub trait Kernel: 'static {
     /// The clock.
     fn now(&mut self) -> Instant;
 
-    /// What ends the wait of this kernel.
+    /// Returns what ends the wait of this kernel.
     fn waker(&self) -> Arc<dyn Wake>;
 
     /// Waits until something is ready, or somebody wakes, or `timeout` has passed (`None`: for
@@ -246,7 +246,7 @@ pub trait Kernel: 'static {
     /// Those of `shutdown`.
     fn end_writing(&mut self, socket: &mut Self::Socket) -> io::Result<()>;
 
-    /// Whether the peer's side has received everything that was written. A socket that is closed before may be
+    /// Returns whether the peer's side has received everything that was written. A socket that is closed before may be
     /// answered by a reset when the peer sends something, and a reset takes away what is under way. `true`
     /// where it can't be told.
     fn has_arrived(&mut self, socket: &Self::Socket) -> bool {

@@ -13,7 +13,7 @@ pub(super) fn read(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> std::io::
     Ok(piece)
 }
 
-/// Whether files can be sent from: the call is there, and a peer that has gone costs an error, not a signal that ends
+/// Returns whether files can be sent from: the call is there, and a peer that has gone costs an error, not a signal that ends
 /// the process. Programs in Rust ignore that signal unless they say otherwise.
 #[cfg(target_os = "linux")]
 pub(super) fn is_possible() -> bool {

@@ -1,11 +1,11 @@
-//! What TCP has measured of a path.
+//! TCP's measurements of a path.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use super::Path;
 
-/// What BBR believes of a path (`TCP_CC_INFO`).
+/// BBR's model of a path (`TCP_CC_INFO`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BbrInfo {
     /// The bandwidth of the bottleneck, in bytes per second.
@@ -51,7 +51,7 @@ impl Path for SocketPath<'_> {
 /// Declares [`TcpInfo`] and how it is filled from the kernel's structure.
 macro_rules! tcp_info {
     ($($(#[$doc:meta])* $field:ident = $kernel:ident,)*) => {
-        /// What the kernel has measured of a connection (`tcp(7)`, `TCP_INFO`). What an older kernel does
+        /// The kernel's measurements of a connection (`tcp(7)`, `TCP_INFO`). What an older kernel does
         /// not tell is 0. Times are in microseconds unless said otherwise.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct TcpInfo {
@@ -86,7 +86,7 @@ tcp_info! {
     probes = tcpi_probes,
     /// Exponent of the retransmission timer's backoff.
     backoff = tcpi_backoff,
-    /// What was negotiated: 1 time stamps, 2 SACK, 4 window scale, 8 ECN …
+    /// Options that were negotiated: 1 time stamps, 2 SACK, 4 window scale, 8 ECN …
     options = tcpi_options,
     /// The retransmission timeout.
     rto = tcpi_rto,
@@ -222,7 +222,7 @@ fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
     rustix::net::sockopt::tcp_congestion(socket).ok()
 }
 
-/// What BBR believes; `None` when another congestion control is at work: the kernel tells of each in a
+/// Returns what BBR believes; `None` when another congestion control is at work: the kernel tells of each in a
 /// structure of its own.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "no crate wraps TCP_CC_INFO")]
@@ -256,7 +256,7 @@ fn bbr(socket: BorrowedFd<'_>) -> Option<BbrInfo> {
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "no crate wraps TCP_INFO")]
 fn read(socket: BorrowedFd<'_>, needed: usize) -> Option<(libc::tcp_info, bool)> {
-    /// Where the kernel's bit field for delivery lies, which the structure has no name for.
+    /// Offset of the kernel's bit field for delivery, which the structure has no name for.
     const APP_LIMITED: usize = 7;
 
     let mut bytes = [0_u8; size_of::<libc::tcp_info>()];

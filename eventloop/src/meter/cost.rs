@@ -1,4 +1,4 @@
-//! What reading a clock costs, as it was lately.
+//! Cost of reading a clock, as it was lately.
 
 use std::cell::Cell;
 
@@ -26,7 +26,7 @@ impl Cost {
         self.0.set(Some(average));
     }
 
-    /// What so many readings cost, in nanoseconds.
+    /// Returns what so many readings cost, in nanoseconds.
     pub(super) fn of(&self, readings: u64) -> u64 {
         self.0.get().unwrap_or(0) * readings / WEIGHT
     }

@@ -8,7 +8,7 @@ use crate::receive_buffer::DETACH_BELOW_BYTES;
 /// two of them stands a frame's header.
 const NEAR_BYTES: usize = 64;
 
-/// Whose memory the bytes of a [`Chunk`] are in.
+/// The owner of the memory of a [`Chunk`]'s bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Memory {
     /// A slice of a block that is read into, maybe: who keeps it copies it.
@@ -30,7 +30,7 @@ pub enum Memory {
 pub struct Chunk {
     /// The bytes.
     pub bytes: Bytes,
-    /// Whose memory they are in.
+    /// The owner of their memory.
     pub memory: Memory,
 }
 
@@ -49,7 +49,7 @@ impl Chunk {
         Self { bytes, memory: Memory::Kept }
     }
 
-    /// Whether they may be a slice of a block that is read into.
+    /// Returns whether they may be a slice of a block that is read into.
     #[inline]
     #[must_use]
     pub fn is_lent(&self) -> bool {
@@ -95,7 +95,7 @@ pub(crate) fn settle(pieces: &mut [impl AsRef<Chunk> + AsMut<Chunk>]) {
     }
 }
 
-/// Whether `after` is lent like `before` and begins where that ends in memory, or a header further.
+/// Returns whether `after` is lent like `before` and begins where that ends in memory, or a header further.
 fn is_near(before: &Chunk, after: &Chunk) -> bool {
     let end = before.bytes.as_ptr() as usize + before.bytes.len();
     before.is_lent() == after.is_lent()

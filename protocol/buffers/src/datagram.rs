@@ -37,7 +37,7 @@ pub struct DatagramBatch {
 /// that is to have it, of several with one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BpfInstruction {
-    /// What is done.
+    /// The operation's number.
     pub code: u16,
     /// How many instructions are passed over where a condition holds.
     pub if_true: u8,
@@ -47,7 +47,7 @@ pub struct BpfInstruction {
     pub operand: u32,
 }
 
-/// What datagrams leave through.
+/// A way out for datagrams.
 pub trait DatagramSink {
     /// Sends the datagrams at the beginning of `buffer`. A datagram that can't be sent is lost, as on any path.
     ///

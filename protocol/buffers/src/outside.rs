@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// leave; only whoever owns the sink knows what `source` is, and sends them.
 #[derive(Debug, Clone)]
 pub struct Outside {
-    /// Where the bytes are.
+    /// The place of the bytes.
     pub source: Arc<dyn Any + Send + Sync>,
-    /// Where they begin there, in bytes.
+    /// Offset of the first one there, in bytes.
     pub offset: u64,
     /// How many they are. At least 1.
     pub bytes: usize,

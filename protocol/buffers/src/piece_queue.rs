@@ -40,7 +40,7 @@ impl PieceQueue {
         Self::default()
     }
 
-    /// Whether no piece waits.
+    /// Returns whether no piece waits.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -112,7 +112,7 @@ impl PieceQueue {
         self.tail.extend_from_slice(piece);
     }
 
-    /// What was joined so far is a piece.
+    /// Makes a piece of what was joined so far.
     fn seal(&mut self) {
         if !self.tail.is_empty() {
             self.kept.push_back(self.tail.split().freeze());

@@ -32,7 +32,7 @@ impl ReceiveBuffer {
         Self { block: BytesMut::new(), consumed: 0, block_bytes }
     }
 
-    /// Whether nobody holds slices of the block, which is empty then and as large as at first.
+    /// Returns whether nobody holds slices of the block, which is empty then and as large as at first.
     #[must_use]
     pub fn is_free(&mut self) -> bool {
         self.block.is_empty() && self.block.try_reclaim(self.block_bytes)
@@ -105,7 +105,7 @@ impl ReceiveBuffer {
         &self.block[self.consumed..]
     }
 
-    /// Whether every byte has been consumed.
+    /// Returns whether every byte has been consumed.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What is to be sent, in order: small pieces copied together, large ones shared.
+//! Output in order: small pieces copied together, large ones shared.
 
 use std::io::{self, IoSlice, Write};
 
@@ -27,7 +27,7 @@ struct Piece {
     after: usize,
     /// Its bytes; none when they are not in memory.
     chunk: Chunk,
-    /// Where its bytes are instead.
+    /// Place of its bytes instead.
     outside: Option<Box<Outside>>,
     /// The memory that stays until its last byte has left, in bytes.
     held_bytes: usize,
@@ -64,14 +64,14 @@ impl AsMut<Chunk> for Piece {
     }
 }
 
-/// What [`SendQueue::flush`] came to.
+/// Result of [`SendQueue::flush`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
     /// Everything has been written.
     Drained,
     /// The sink takes no more for now.
     Blocked,
-    /// What comes next is not in memory: whoever owns the sink sends [it](SendQueue::outside) and
+    /// The next bytes are not in memory: whoever owns the sink sends [it](SendQueue::outside) and
     /// [advances](SendQueue::advance). Only a queue that such a piece was given to comes to this.
     Outside,
 }
@@ -111,14 +111,14 @@ impl SendQueue {
         self.copied.len() - self.copied_sent + self.shared_bytes
     }
 
-    /// Whether nothing waits to be written.
+    /// Returns whether nothing waits to be written.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where encoders append. Bytes may only be added at the end.
+    /// Returns where encoders append. Bytes may only be added at the end.
     #[inline]
     pub fn tail(&mut self) -> &mut Vec<u8> {
         &mut self.copied
@@ -167,14 +167,14 @@ impl SendQueue {
         }
     }
 
-    /// Whether anything in it is not in memory.
+    /// Returns whether anything in it is not in memory.
     #[inline]
     #[must_use]
     pub fn has_outside(&self) -> bool {
         self.outside_count > 0
     }
 
-    /// What comes next, if it is not in memory.
+    /// Returns what comes next, if it is not in memory.
     #[must_use]
     pub fn outside(&self) -> Option<&Outside> {
         let piece = self.shared.front().filter(|piece| piece.after == self.copied_sent)?;

@@ -29,7 +29,7 @@ impl<T: AsRef<Chunk> + AsMut<Chunk>> WaitingPieces<T> {
         self.pieces.len()
     }
 
-    /// Whether no piece waits.
+    /// Returns whether no piece waits.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -53,7 +53,7 @@ pub struct Connection {
     is_cut: bool,
     /// Why the connection is over, when it was not the version's core that ended it.
     pub(crate) closed: Option<&'static CloseReason>,
-    /// What TLS found wrong.
+    /// Error that TLS found.
     tls_failure: Option<Box<TlsFailure>>,
 }
 
@@ -120,14 +120,14 @@ impl Connection {
         Self { stack: Stack::H1(core), ..Self::new(Role::Client, None, now) }
     }
 
-    /// Whether records must be opened before polling.
+    /// Returns whether records must be opened before polling.
     #[inline]
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// What the TLS handshake agreed on, once it is complete.
+    /// Returns what the TLS handshake agreed on, once it is complete.
     #[must_use]
     pub fn tls_facts(&self) -> Option<HandshakeFacts> {
         if let Stack::H3(http3) = &self.stack {
@@ -145,13 +145,13 @@ impl Connection {
         self.tls.as_ref()?.shared_facts()
     }
 
-    /// What was wrong with the handshake or a record, in words, once TLS has failed.
+    /// Returns what was wrong with the handshake or a record, in words, once TLS has failed.
     #[must_use]
     pub fn tls_failure(&self) -> Option<&TlsFailure> {
         self.tls_failure.as_deref()
     }
 
-    /// Whether nobody between this side and the peer can read what is sent: TLS, or QUIC.
+    /// Returns whether nobody between this side and the peer can read what is sent: TLS, or QUIC.
     #[inline]
     #[must_use]
     pub fn is_secure(&self) -> bool {
@@ -362,7 +362,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer has ended its side.
+    /// Returns whether the peer has ended its side.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended
@@ -385,7 +385,7 @@ impl Connection {
         }
     }
 
-    /// Whether the TLS layer has bytes of its own to write.
+    /// Returns whether the TLS layer has bytes of its own to write.
     #[inline]
     #[must_use]
     pub fn wants_flush(&self) -> bool {
@@ -536,7 +536,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer takes tunnels to protocols by name (client): by `Upgrade` over HTTP/1.1, by extended
+    /// Returns whether the peer takes tunnels to protocols by name (client): by `Upgrade` over HTTP/1.1, by extended
     /// CONNECT over HTTP/2 and HTTP/3 (RFC 8441 §3, RFC 9220 §3). `None` while that is not known.
     #[must_use]
     pub fn takes_protocols(&self) -> Option<bool> {
@@ -548,7 +548,7 @@ impl Connection {
         }
     }
 
-    /// What an HTTP/2 connection has counted, up to its last turn.
+    /// Returns what an HTTP/2 connection has counted, up to its last turn.
     pub fn http2_stats(&mut self) -> Option<Http2Stats> {
         if let Stack::H2(core) = &mut self.stack { Some(core.stats()) } else { None }
     }
@@ -558,7 +558,7 @@ impl Connection {
         if let Stack::H2(core) = &mut self.stack { core.take_resets() } else { None }
     }
 
-    /// Whether reading from the socket makes sense.
+    /// Returns whether reading from the socket makes sense.
     #[inline]
     #[must_use]
     pub fn wants_input(&self) -> bool {
@@ -569,7 +569,7 @@ impl Connection {
         }
     }
 
-    /// Whether no exchange is open and nothing is half received.
+    /// Returns whether no exchange is open and nothing is half received.
     #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -23,7 +23,7 @@ pub(crate) struct Http3 {
     /// The number of its endpoint.
     pub(crate) place: usize,
     pub(crate) unsent: Option<Unsent>,
-    /// What the handshake agreed on, once somebody has asked for a share in it.
+    /// Results of the handshake, once somebody has asked for a share in it.
     pub(crate) facts: OnceCell<Arc<HandshakeFacts>>,
 }
 
@@ -43,26 +43,26 @@ impl Http3 {
         (!self.quic.is_handshaking()).then_some(http::Version::HTTP_3)
     }
 
-    /// What TLS found wrong, if that is why the connection is over.
+    /// Returns what TLS found wrong, if that is why the connection is over.
     pub(crate) fn tls_failure(&self) -> Option<Box<TlsFailure>> {
         let what = self.quic.tls_failure()?.to_owned();
         // An alert after the handshake is rare, and nobody asks.
         Some(Box::new(TlsFailure { what, kind: "other", in_handshake: true }))
     }
 
-    /// Whether nothing is under way, and the peer has all that was sent.
+    /// Returns whether nothing is under way, and the peer has all that was sent.
     pub(crate) fn is_idle(&self) -> bool {
         let is_established = !self.quic.is_handshaking();
         is_established && self.core.is_idle() && self.quic.is_acknowledged()
     }
 
-    /// What the peer makes the core and the transport keep, in bytes.
+    /// Returns what the peer makes the core and the transport keep, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.bytes.capacity());
         self.core.held_bytes() + self.quic.held_bytes() + unsent
     }
 
-    /// What the handshake agreed on, made once.
+    /// Returns what the handshake agreed on, made once.
     pub(crate) fn shared_facts(&self) -> Option<Arc<HandshakeFacts>> {
         if self.facts.get().is_none() {
             // None was there, so this one stays.

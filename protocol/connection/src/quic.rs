@@ -16,7 +16,7 @@ use crate::http3::{Http3, Unsent};
 /// Places for datagrams that a connection's inbox keeps between two turns, in number.
 const INBOX_KEPT_COUNT: usize = 16;
 
-/// What a datagram led to.
+/// Result of a datagram.
 #[derive(Debug)]
 pub enum Arrival<N> {
     /// Nothing that the caller must do.
@@ -38,7 +38,7 @@ pub enum Arrival<N> {
 #[derive(Debug)]
 pub struct NewConnection(bolide_quic::Connection);
 
-/// What has come for one connection, and what its owner calls it.
+/// Datagrams that have come for one connection, and its owner's name for it.
 #[derive(Debug)]
 struct Entry<N> {
     name: Option<N>,
@@ -80,7 +80,7 @@ impl<N: Copy> QuicEndpoint<N> {
         Self { endpoint: self.endpoint.with_congestion(congestion), ..self }
     }
 
-    /// Whether connections are accepted: those of clients that come while they are not are refused. Those that come while
+    /// Sets whether connections are accepted: those of clients that come while they are not are refused. Those that come while
     /// there is room may send more on a stream before it is read.
     pub fn accept(&mut self, accepts: bool, has_room: bool) {
         self.endpoint.accept(accepts, has_room);
@@ -169,10 +169,10 @@ impl<N: Copy> QuicEndpoint<N> {
     }
 }
 
-/// Where a flush of datagrams came to.
+/// Result of a flush of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramFlush {
-    /// Whether the socket took everything.
+    /// Result of the writes: whether the socket took everything.
     pub flush: Flush,
     /// When the transport must be called even if nothing comes.
     pub deadline: Option<Instant>,
@@ -195,7 +195,7 @@ impl Connection {
         connection
     }
 
-    /// Whether the connection is one of an endpoint's: datagrams come and leave instead of bytes.
+    /// Returns whether the connection is one of an endpoint's: datagrams come and leave instead of bytes.
     #[inline]
     #[must_use]
     pub fn is_quic(&self) -> bool {
@@ -209,7 +209,7 @@ impl Connection {
         if let Stack::H3(http3) = &self.stack { Some(http3.place) } else { None }
     }
 
-    /// What QUIC has counted, over HTTP/3.
+    /// Returns what QUIC has counted, over HTTP/3.
     #[must_use]
     pub fn quic_stats(&self) -> Option<QuicStats> {
         if let Stack::H3(http3) = &self.stack { Some(http3.quic.stats()) } else { None }

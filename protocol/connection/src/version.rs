@@ -2,7 +2,7 @@
 
 use bolide_tls::Alpn;
 
-/// What a client begins HTTP/2 with (RFC 9113 §3.4).
+/// First bytes of a client over HTTP/2 (RFC 9113 §3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A protocol version.

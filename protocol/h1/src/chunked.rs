@@ -9,7 +9,7 @@ use crate::error::{
 };
 use crate::limits::CHUNK_SIZE_DIGITS_COUNT;
 
-/// What comes next of a body.
+/// Next part of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// So many bytes at the beginning of the input are content; the caller consumes them.

@@ -16,7 +16,7 @@ use crate::persistence::{PeerSide, Persistence, Wish};
 use crate::progress::WriteProgress;
 use crate::sending::{Framing, Sending};
 
-/// What is read next.
+/// Part that is read next.
 ///
 /// A server reads the next request when this one and its response are complete:
 ///
@@ -50,7 +50,7 @@ pub(crate) enum Reading {
     Refused(&'static Failure),
 }
 
-/// What the framing of the current exchange depends on.
+/// State of the current exchange that its framing depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Current {
     /// Server: the request came in HTTP/1.0.
@@ -80,7 +80,7 @@ pub struct Connection {
     pub(crate) sending: Sending,
     pub(crate) exchanges: Exchanges,
     pub(crate) current: Current,
-    /// What was reported of the current body and not consumed.
+    /// Bytes of the current body that were reported and not consumed.
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
     pub(crate) progress: WriteProgress,
@@ -172,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// Whether reading from the socket makes sense now.
+    /// Returns whether reading from the socket makes sense now.
     #[inline]
     #[must_use]
     pub fn wants_input(&self) -> bool {
@@ -197,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// Whether no exchange is open and nothing is half received.
+    /// Returns whether no exchange is open and nothing is half received.
     #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -215,7 +215,7 @@ impl Connection {
         self.gate.unconsumed() as usize
     }
 
-    /// Whether the owner has enough of the body for now.
+    /// Returns whether the owner has enough of the body for now.
     #[inline]
     pub(crate) fn is_gated(&self) -> bool {
         self.gate.is_closed(&self.limits)
@@ -226,7 +226,7 @@ impl Connection {
         self.ending.get_or_insert(failure);
     }
 
-    /// What goes both ways belongs to the oldest exchange as it is.
+    /// Begins a tunnel: what goes both ways belongs to the oldest exchange as it is.
     pub(crate) fn begin_tunnel(&mut self) {
         self.reading = Reading::Body(Body::Tunnel);
         self.sending.begin(Framing::Tunnel);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::Limits;
 
-/// What the peer is waited for.
+/// Event of the peer that is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Nothing: it is our turn.
@@ -24,7 +24,7 @@ pub(crate) fn after(at: Instant, time: Duration) -> Instant {
 #[derive(Debug)]
 pub(crate) struct Clock {
     phase: Phase,
-    /// Whether bytes came since the last look.
+    /// True if bytes came since the last look.
     moved: bool,
     /// When the phase began, or a body last moved.
     since: Instant,
@@ -45,7 +45,7 @@ impl Clock {
         self.phase = Phase::Busy;
     }
 
-    /// Whether a head has begun and is not complete.
+    /// Returns whether a head has begun and is not complete.
     #[inline]
     pub(crate) fn is_in_head(&self) -> bool {
         self.phase == Phase::Head

@@ -14,7 +14,7 @@ pub(crate) struct Pass {
     pub(crate) te: bool,
 }
 
-/// What was among the given lines.
+/// Facts about the given lines.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// The given length of the content, written or dropped.

@@ -1,4 +1,4 @@
-//! What can go wrong, and how it is told: to the peer by a status, to the owner by a reason.
+//! Errors, and how they are told: to the peer by a status, to the owner by a reason.
 
 use bolide_semantics::{AbortReason, Blame, CloseReason};
 use http::StatusCode;
@@ -6,7 +6,7 @@ use http::StatusCode;
 /// Why a message is refused or a connection ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// What a server answers, when it still can.
+    /// Status with which a server responds, when it still can.
     pub(crate) status: StatusCode,
     pub(crate) close: CloseReason,
 }
@@ -29,7 +29,7 @@ impl Failure {
         Self { status: StatusCode::BAD_REQUEST, close: CloseReason::orderly(name, what) }
     }
 
-    /// What the end of the connection means for an exchange that is still open.
+    /// Returns what the end of the connection means for an exchange that is still open.
     pub(crate) fn abort_reason(&self, untouched: bool) -> AbortReason {
         let blame = self.close.blame.unwrap_or(Blame::Circumstance);
         let CloseReason { name, what, .. } = self.close;

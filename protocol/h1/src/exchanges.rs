@@ -3,7 +3,7 @@
 use bolide_semantics::ExchangeId;
 use http::Method;
 
-/// What the framing of a response depends on in its request.
+/// Kind of a request, on which the framing of its response depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain = 0,
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// What is known of an open exchange: where its request begins in what a client sends, and two bits for its kind.
+/// Facts about an open exchange: where its request begins in what a client sends, and two bits for its kind.
 #[derive(Debug, Clone, Copy)]
 struct Opened(u64);
 
@@ -110,7 +110,7 @@ impl Exchanges {
         ExchangeId(self.total())
     }
 
-    /// What is known of an exchange that is open.
+    /// Returns what is known of an exchange that is open.
     #[inline]
     fn opened(&self, id: u32) -> Opened {
         match &self.earlier {
@@ -125,19 +125,19 @@ impl Exchanges {
         (self.count > 0).then(|| (ExchangeId(self.first), self.opened(self.first).kind()))
     }
 
-    /// Where the request of an open exchange begins in what a client sends.
+    /// Returns where the request of an open exchange begins in what a client sends.
     #[inline]
     pub(crate) fn start(&self, id: ExchangeId) -> u64 {
         self.opened(id.0).start()
     }
 
-    /// Whether `id` is the oldest open exchange.
+    /// Returns whether `id` is the oldest open exchange.
     #[inline]
     pub(crate) fn is_oldest(&self, id: ExchangeId) -> bool {
         self.count > 0 && id.0 == self.first
     }
 
-    /// Whether `id` is open.
+    /// Returns whether `id` is open.
     pub(crate) fn contains(&self, id: ExchangeId) -> bool {
         id.0 >= self.first && id.0 <= self.total() && id.0 != self.given_up
     }
@@ -157,7 +157,7 @@ impl Exchanges {
         if id.0 == self.given_up { self.close_oldest() } else { Some(id) }
     }
 
-    /// Whether an open exchange may become a tunnel, or is one: the newest, for none is opened behind it.
+    /// Returns whether an open exchange may become a tunnel, or is one: the newest, for none is opened behind it.
     #[inline]
     pub(crate) fn may_switch(&self) -> bool {
         self.count > 0 && matches!(self.newest.kind(), Kind::Connect | Kind::Upgrade)

@@ -89,7 +89,7 @@ fn without_blanks(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// What is left of the input, and zeros, which are no part of a name.
+/// Returns what is left of the input, and zeros, which are no part of a name.
 #[inline(never)]
 fn pad<const LENGTH: usize>(bytes: &[u8], at: usize) -> [u8; LENGTH] {
     let line = bytes.get(at..).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::error::{
 };
 use crate::exchanges::Kind;
 
-/// What was noted while the field lines of a head were read.
+/// Facts that were noted while the field lines of a head were read.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) length: Option<u64>,
@@ -73,7 +73,7 @@ impl Noted {
         }
     }
 
-    /// Whether the connection may be used again after this message (RFC 9112 §9.3).
+    /// Returns whether the connection may be used again after this message (RFC 9112 §9.3).
     #[inline]
     pub(crate) fn persists(&self, version_10: bool) -> bool {
         !self.close && (!version_10 || self.keep_alive)
@@ -110,7 +110,7 @@ fn other_coding(value: &[u8]) -> &'static Failure {
     }
 }
 
-/// Whether the response to a request of this kind has no content, whatever its fields say.
+/// Returns whether the response to a request of this kind has no content, whatever its fields say.
 #[inline]
 pub(crate) fn response_has_no_body(kind: Kind, status: StatusCode) -> bool {
     kind == Kind::Head

@@ -2,7 +2,7 @@
 
 use crate::Limits;
 
-/// What was reported of the current body and not consumed, and how much that may be.
+/// Bytes of the current body that were reported and not consumed, and their limit.
 ///
 /// The room grows for a reader that had all of it and used all of it, for whoever passes a body on pays for a turn
 /// of both its connections each time. A reader that is slower than the peer leaves some, and the room stays
@@ -21,13 +21,13 @@ impl Gate {
         self.grown.max(limits.bodies.unconsumed_bytes).max(1)
     }
 
-    /// Whether the reader has enough for now.
+    /// Returns whether the reader has enough for now.
     #[inline]
     pub(crate) fn is_closed(self, limits: &Limits) -> bool {
         self.unconsumed >= self.room(limits)
     }
 
-    /// What was reported and not consumed, in bytes.
+    /// Returns what was reported and not consumed, in bytes.
     #[inline]
     pub(crate) fn unconsumed(self) -> u32 {
         self.unconsumed

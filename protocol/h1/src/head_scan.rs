@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-/// What is remembered between two looks at an incomplete section, so that a section that comes one
+/// State between two looks at an incomplete section, so that a section that comes one
 /// byte at a time is not parsed at each byte.
 #[derive(Debug, Default)]
 pub(crate) struct HeadScan {
@@ -13,7 +13,7 @@ pub(crate) struct HeadScan {
 }
 
 impl HeadScan {
-    /// Whether parsing could come further than last time: a line was completed, or a limit reached.
+    /// Returns whether parsing could come further than last time: a line was completed, or a limit reached.
     #[inline]
     pub(crate) fn is_worthwhile(&self, unread: &[u8], limits: [u32; 2]) -> bool {
         self.scanned == 0 || self.has_news(unread, limits)

@@ -43,7 +43,7 @@ limits! {
     /// The bodies of messages.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Bodies {
-        /// What the chunk extensions of one body may take together. Default: 16 KiB. Unit: bytes. Reason: they are ignored, so they
+        /// Size that the chunk extensions of one body may take together. Default: 16 KiB. Unit: bytes. Reason: they are ignored, so they
         /// are only a cost; hyper takes as much. Answers: chunk-extensions.
         chunk_extension_bytes: u32 [from 0] = 16 * 1024,
 
@@ -63,7 +63,7 @@ limits! {
         /// block of a worker's receive buffer. Answers: fast-body.
         unconsumed_bytes: u32 = 256 * 1024,
 
-        /// What that may grow to, for a body whose reader takes all of it each time. No more than `unconsumed_bytes`, it stays as
+        /// Size that it may grow to, for a body whose reader takes all of it each time. No more than `unconsumed_bytes`, it stays as
         /// it is. Default: 1 MiB. Unit: bytes. Reason: what one turn reads; a reader that is slower than the peer is not given that
         /// much. Answers: fast-body.
         unconsumed_bytes_max: u32 [from 0] = 1024 * 1024,

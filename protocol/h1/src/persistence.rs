@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::error::{Failure, LAST, LAST_BY_VERSION, SHUT_DOWN};
 
-/// What our owner wants of the connection. It goes down this list only.
+/// Wish of our owner for the connection. It goes down this list only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// That it goes on.
@@ -25,10 +25,10 @@ pub(crate) enum PeerSide {
     Cut,
 }
 
-/// What has been said about the end of the connection.
+/// Statements about the end of the connection.
 #[derive(Debug)]
 pub(crate) struct Persistence {
-    /// Whether another request may follow the newest one.
+    /// True if another request may follow the newest one.
     pub(crate) persists: bool,
     /// The peer's last message had the option `close`: it acts on nothing that was sent after.
     pub(crate) peer_closes: bool,
@@ -42,7 +42,7 @@ impl Persistence {
         Self { persists: true, peer_closes: false, wish, peer_side }
     }
 
-    /// Whether the peer sends nothing more.
+    /// Returns whether the peer sends nothing more.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         self.peer_side != PeerSide::Open

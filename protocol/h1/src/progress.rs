@@ -18,7 +18,7 @@ pub(crate) struct WriteProgress {
     since: Instant,
 }
 
-/// What [`WriteProgress::look`] found.
+/// Result of [`WriteProgress::look`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Nothing waits to be written.

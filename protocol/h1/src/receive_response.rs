@@ -43,7 +43,7 @@ impl Connection {
         self.wait(cx, None)
     }
 
-    /// Whether open request `id` has begun to be written. Before, the server can't respond to it; behind a part of
+    /// Returns whether open request `id` has begun to be written. Before, the server can't respond to it; behind a part of
     /// it, it can refuse it.
     #[inline]
     fn is_begun(&self, cx: &Context<'_>, id: ExchangeId) -> bool {

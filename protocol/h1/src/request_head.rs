@@ -16,7 +16,7 @@ use crate::framing::Noted;
 use crate::scan::{fault, target_end};
 use crate::target::{self, Host};
 
-/// What the connection must know about a request.
+/// Facts about a request that the connection must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReceivedRequest {
     pub(crate) kind: Kind,
@@ -81,7 +81,7 @@ pub(crate) fn cut(unread: &[u8], limit: u32) -> (&[u8], bool) {
     if unread.len() < limit { (unread, false) } else { (&unread[..limit], true) }
 }
 
-/// What is incomplete although it has used up its limit is too long.
+/// Fails if something incomplete has used up its limit: it is too long.
 #[cold]
 pub(crate) fn too_long(stop: Stop, cut: bool, failure: &'static Failure) -> Stop {
     if cut && stop == Stop::Incomplete { Stop::Fault(failure) } else { stop }

@@ -12,7 +12,7 @@ use crate::framing::{Noted, response_has_no_body};
 use crate::request_head::{cut, too_long};
 use crate::scan::fault;
 
-/// What the connection must know about a response.
+/// Facts about a response that the connection must know.
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,

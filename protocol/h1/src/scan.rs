@@ -1,4 +1,4 @@
-//! RFC 9110 §5.5, RFC 9112 §2.2, §3: where the text of a line ends, eight octets at a time.
+//! RFC 9110 §5.5, RFC 9112 §2.2, §3: where the text of a line ends, eight bytes at a time.
 
 use memchr::memchr;
 
@@ -7,8 +7,8 @@ use crate::error::{Failure, Stop};
 const ONES: u64 = u64::MAX / 255;
 const HIGHS: u64 = ONES * 0x80;
 
-/// Marks, in the top bit of each octet, those below `limit` (at most 0x80). Above the first marked
-/// octet marks may be wrong, so only the lowest one counts.
+/// Marks, in the top bit of each byte, those below `limit` (at most 0x80). Above the first marked
+/// byte marks may be wrong, so only the lowest one counts.
 #[inline]
 const fn below(word: u64, limit: u64) -> u64 {
     word.wrapping_sub(ONES * limit) & !word & HIGHS
@@ -20,7 +20,7 @@ const fn equal(word: u64, octet: u64) -> u64 {
     below(word ^ (ONES * octet), 1)
 }
 
-/// The octets from `at` on, if there are so many. One comparison says whether there are.
+/// The bytes from `at` on, if there are so many. One comparison says whether there are.
 #[inline]
 pub(crate) fn chunk_at<const LENGTH: usize>(bytes: &[u8], at: usize) -> Option<&[u8; LENGTH]> {
     bytes.get(at..at + LENGTH).and_then(|octets| octets.first_chunk())
@@ -46,7 +46,7 @@ macro_rules! first {
     }};
 }
 
-/// The place, at or after `from`, of the first control octet; the length when there is none.
+/// The place, at or after `from`, of the first control byte; the length when there is none.
 #[inline]
 pub(crate) fn control(bytes: &[u8], mut from: usize) -> usize {
     let is_control = |octet: &u8| *octet < 0x20 || *octet == 0x7f;
@@ -68,7 +68,7 @@ pub(crate) fn control(bytes: &[u8], mut from: usize) -> usize {
     first!(bytes, from, marks, |octet| is_control(&octet))
 }
 
-/// The place, at or after `from`, of the first octet that can't stand in a field value; the length
+/// The place, at or after `from`, of the first byte that can't stand in a field value; the length
 /// when there is none.
 #[inline]
 pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
@@ -79,7 +79,7 @@ pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
     at
 }
 
-/// The place, at or after `from`, of the first octet that can't stand in a request target.
+/// The place, at or after `from`, of the first byte that can't stand in a request target.
 #[inline]
 pub(crate) fn target_end(bytes: &[u8], from: usize) -> usize {
     first!(

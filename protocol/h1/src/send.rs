@@ -208,7 +208,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the connection can live on although the response comes before the request is read.
+    /// Returns whether the connection can live on although the response comes before the request is read.
     #[inline]
     fn keeps(&self, input_bytes: usize, status: StatusCode, end: End) -> bool {
         let Reading::Body(body) = self.reading else { return true };
@@ -351,7 +351,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether `id` may be the exchange whose message is being sent.
+    /// Checks whether `id` may be the exchange whose message is being sent.
     #[inline]
     fn check_sending(&self, id: ExchangeId) -> Result<(), Misuse> {
         let known = match self.role {

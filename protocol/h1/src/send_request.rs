@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Whether all of request `id` has been written (client): one that is open, or whose response was completed
+    /// Returns whether all of request `id` has been written (client): one that is open, or whose response was completed
     /// last. Over TLS, what waits as records counts as written.
     #[inline]
     #[must_use]
@@ -103,7 +103,7 @@ impl Connection {
         room.min(self.limits.requests_count.max(1).saturating_sub(self.exchanges.total()))
     }
 
-    /// Whether another request may be sent now.
+    /// Returns whether another request may be sent now.
     #[inline]
     fn takes_request(&self) -> bool {
         self.role == Role::Client
@@ -118,7 +118,7 @@ impl Connection {
     }
 }
 
-/// Whether a request may have this target in origin or asterisk form.
+/// Returns whether a request may have this target in origin or asterisk form.
 #[inline]
 fn fits(method: &Method, target: &str) -> bool {
     let form = target.starts_with('/') || (target == "*" && *method == Method::OPTIONS);

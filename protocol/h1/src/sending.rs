@@ -14,7 +14,7 @@ pub(crate) enum Framing {
     UntilClose,
     /// The message has no content: what is given goes nowhere.
     Nothing,
-    /// What is given is sent as it is.
+    /// Content that is sent as it is.
     Tunnel,
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Sending {
 }
 
 impl Sending {
-    /// Whether a head may be sent.
+    /// Returns whether a head may be sent.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self, Self::Ready)
@@ -98,7 +98,7 @@ impl Sending {
         }
     }
 
-    /// Whether a chunk waits for its report.
+    /// Returns whether a chunk waits for its report.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         matches!(self, Self::Blocked(_))

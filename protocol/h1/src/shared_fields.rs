@@ -4,7 +4,7 @@ use bolide_semantics::FieldRef;
 
 use crate::encode::{self, Pass, Written};
 
-/// What comes before the fields in most heads, and behind them.
+/// Start of most heads before the fields, and behind them.
 const BEFORE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 const BEHIND: &[u8] = b"content-length: ";
 

@@ -22,7 +22,7 @@ impl Host {
         if is_valid_authority(value) { Ok(()) } else { Err(&BAD_HOST) }
     }
 
-    /// Whether the request's Host is what its version and its target ask for. Sets the authority.
+    /// Checks whether the request's Host is what its version and its target ask for. Sets the authority.
     #[inline]
     pub(crate) fn settle(&self, head: &mut Head, version_10: bool) -> Result<(), &'static Failure> {
         if !self.seen {

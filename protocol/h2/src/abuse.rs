@@ -9,7 +9,7 @@ use crate::limits::{Limits, SMALL_DATA_BYTES};
 #[derive(Debug, Default)]
 pub(crate) struct Budgets(Option<Box<Levels>>);
 
-/// What is left.
+/// Amounts that are left.
 #[derive(Debug)]
 struct Levels {
     client_resets: Bucket,

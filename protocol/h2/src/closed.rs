@@ -30,7 +30,7 @@ impl ResetStreams {
         ranges.push_back((id, id));
     }
 
-    /// Whether a stream is remembered. Ranges hold numbers of one parity only.
+    /// Returns whether a stream is remembered. Ranges hold numbers of one parity only.
     pub(crate) fn contains(&self, id: u32) -> bool {
         let mut ranges = self.ranges.iter().flat_map(|ranges| ranges.iter());
         ranges.any(|(first, last)| (*first..=*last).contains(&id))

@@ -164,20 +164,20 @@ impl Connection {
         frame::goaway::write(cx.output.tail(), last, ErrorCode::NoError, "");
     }
 
-    /// Whether reading makes sense. If not, poll again when the output has drained.
+    /// Returns whether reading makes sense. If not, poll again when the output has drained.
     #[inline]
     #[must_use]
     pub fn wants_input(&self) -> bool {
         !self.incoming.held && self.closed.is_none()
     }
 
-    /// Whether the peer takes an extended CONNECT (RFC 8441 §3). `None` before its SETTINGS have come.
+    /// Returns whether the peer takes an extended CONNECT (RFC 8441 §3). `None` before its SETTINGS have come.
     #[must_use]
     pub fn takes_protocols(&self) -> Option<bool> {
         self.settings.received.then_some(self.settings.peer_connect_protocol)
     }
 
-    /// Whether no exchange is open and nothing is half received: the connection may be shed.
+    /// Returns whether no exchange is open and nothing is half received: the connection may be shed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.streams.open() == 0
@@ -191,7 +191,7 @@ impl Connection {
         self.receive_flow.set_rtt(rtt);
     }
 
-    /// What the connection's receive window may grow to, and so the bytes of bodies that the peer
+    /// Sets the size that the connection's receive window may grow to, and so the bytes of bodies that the peer
     /// can make the caller hold, in bytes: at most
     /// [`connection_window_bytes_max`](crate::limits::Windows::connection_window_bytes_max). A window never shrinks.
     pub fn set_receive_budget(&mut self, bytes: u32) {
@@ -199,7 +199,7 @@ impl Connection {
             .set_window_max(bytes.min(self.limits.windows.connection_window_bytes_max));
     }
 
-    /// Whether the connection's receive window would be larger by now, had its budget been.
+    /// Returns whether the connection's receive window would be larger by now, had its budget been.
     #[must_use]
     pub fn wants_receive_budget(&self) -> bool {
         self.receive_flow.is_short()
@@ -258,7 +258,7 @@ impl Connection {
             + self.incoming.block.as_ref().map_or(0, |block| block.bytes.capacity())
     }
 
-    /// What every call from outside begins with. Returns the reason when the connection is closed.
+    /// Begins every call from outside. Returns the reason when the connection is closed.
     #[inline]
     pub(crate) fn begin(&mut self, cx: &mut Context<'_>) -> Option<CloseReason> {
         self.deadlines.clock.advance(cx.now);
@@ -427,7 +427,7 @@ impl Connection {
         earliest
     }
 
-    /// Whether a request may be on its way: a part of a frame is there, or waits for the output.
+    /// Returns whether a request may be on its way: a part of a frame is there, or waits for the output.
     pub(crate) fn is_beginning(&self) -> bool {
         self.incoming.held || self.deadlines.partial_since().is_some()
     }

@@ -37,7 +37,7 @@ impl Deadlines {
         }
     }
 
-    /// Whether the deadline that was reported last has passed.
+    /// Returns whether the deadline that was reported last has passed.
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.due.is_some_and(|due| now >= due)

@@ -13,10 +13,10 @@ pub(crate) mod rst_stream;
 pub(crate) mod settings;
 pub(crate) mod window_update;
 
-/// What every frame begins with, in bytes (RFC 9113 §4.1).
+/// Size of a frame's header, in bytes (RFC 9113 §4.1).
 pub(crate) const HEADER_BYTES: usize = 9;
 
-/// What a client's connection begins with (RFC 9113 §3.4).
+/// First bytes of a client's connection (RFC 9113 §3.4).
 pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The types of frames (RFC 9113 §6, RFC 9218 §7.1).

@@ -27,7 +27,7 @@ impl Goaway {
         Self { leaving: Leaving::No, received: None }
     }
 
-    /// Whether a request on this stream is still served.
+    /// Returns whether a request on this stream is still served.
     #[inline]
     pub(crate) fn serves(&self, stream: u32) -> bool {
         match self.leaving {
@@ -36,7 +36,7 @@ impl Goaway {
         }
     }
 
-    /// Whether new streams may be opened by us.
+    /// Returns whether new streams may be opened by us.
     #[inline]
     pub(crate) fn may_open(&self) -> bool {
         self.leaving == Leaving::No && self.received.is_none()
@@ -55,7 +55,7 @@ impl Goaway {
         lowers
     }
 
-    /// Whether the peer is leaving.
+    /// Returns whether the peer is leaving.
     pub(crate) fn is_received(&self) -> bool {
         self.received.is_some()
     }

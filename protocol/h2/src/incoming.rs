@@ -35,12 +35,12 @@ const UNKNOWN: u32 = u32::MAX;
 /// A body was not found: none is looked for until more input comes.
 pub(crate) const EXHAUSTED: u32 = u32::MAX - 1;
 
-/// What was read ahead.
+/// Input that was read ahead.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// The streams whose frames are to be passed over.
     pub(crate) taken: StreamList,
-    /// Where the frame after the one taken last begins, in bytes before the end of the input: the next is looked
+    /// Start of the frame after the one taken last, in bytes before the end of the input: the next is looked
     /// for from there on. Holds until more input can come.
     pub(crate) from_end: u32,
 }
@@ -59,7 +59,7 @@ impl Ahead {
     }
 }
 
-/// What a frame came to.
+/// Result of a frame.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The input does not hold enough of it.
@@ -70,7 +70,7 @@ pub(crate) enum Step {
     Event(ExchangeId, ExchangeEvent),
 }
 
-/// What is left of earlier input.
+/// Rest of earlier input.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     /// The client's preface has not come yet.
@@ -107,13 +107,13 @@ impl Incoming {
         }
     }
 
-    /// Whether a run is under way. It goes on only between two frames.
+    /// Returns whether a run is under way. It goes on only between two frames.
     #[inline]
     pub(crate) fn is_in_run(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.is_open())
     }
 
-    /// Whether the input stands between two frames, outside of a header block.
+    /// Returns whether the input stands between two frames, outside of a header block.
     #[inline]
     pub(crate) fn is_between_frames(&self) -> bool {
         self.data.is_none() && self.skip == 0 && self.block.is_none()

@@ -50,11 +50,11 @@ limits! {
         /// bytes. Reason: sixteen bodies of 64 KiB at once without a pause. Answers: window-ignored.
         connection_window_bytes: u32 [to (1 << 31) - 1] = 1 << 20,
 
-        /// What the window of a stream may grow to. Equal to `stream_window_bytes`, windows of streams stay as they are. Default:
+        /// Size that the window of a stream may grow to. Equal to `stream_window_bytes`, windows of streams stay as they are. Default:
         /// 16777216. Unit: bytes. Reason: 10 Gbit/s over 13 ms; beyond that the connection's memory decides. Answers: none.
         stream_window_bytes_max: u32 [to (1 << 31) - 1] = 16 << 20,
 
-        /// What the window of a connection may grow to, and so the body bytes it can make us hold. Equal to
+        /// Size that the window of a connection may grow to, and so the body bytes it can make us hold. Equal to
         /// `connection_window_bytes`, the window stays as it is. Default: 33554432. Unit: bytes. Reason: twice a stream. Answers:
         /// none.
         connection_window_bytes_max: u32 [to (1 << 31) - 1] = 32 << 20,
@@ -235,7 +235,7 @@ limits! {
         concurrent_streams_count: u32 = 100,
     }
     with {
-        /// Whether a connection's receive window grows only as far as [`set_receive_budget`](crate::Connection::set_receive_budget)
+        /// True if a connection's receive window grows only as far as [`set_receive_budget`](crate::Connection::set_receive_budget)
         /// allows, for its owner shares memory among connections. Default: `false`.
         connection_window_is_granted: bool = false,
         /// The bytes that a peer may send ahead.

@@ -54,7 +54,7 @@ impl OutputWatch {
         self.length_at_rest = AWAKE;
     }
 
-    /// What leaves is measured from now on.
+    /// Measures what leaves from now on.
     pub(crate) fn measure_anew(&mut self, now_ms: u32) {
         (self.since_ms, self.since_sent) = (now_ms, self.sent);
     }

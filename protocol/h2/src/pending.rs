@@ -19,7 +19,7 @@ pub(crate) enum Event {
     Draining(u32),
 }
 
-/// What waits to be reported, and streams whose answer was complete before the request was.
+/// Events that wait to be reported, and streams whose answer was complete before the request was.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     events: VecDeque<Event>,

@@ -1,11 +1,11 @@
 //! RFC 9113 §6.7: our own PINGs, of which at most one waits for its answer.
 
-/// What a PING is to find out.
+/// Purpose of a PING.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// When requests that crossed our first GOAWAY must have arrived.
     Drain,
-    /// Whether the peer is there.
+    /// Check that the peer is there.
     Alive,
 }
 
@@ -36,7 +36,7 @@ impl Ping {
         Some(purpose)
     }
 
-    /// What waits for an answer, and since when.
+    /// Returns what waits for an answer, and since when.
     pub(crate) fn waiting(&self) -> Option<(Purpose, u32)> {
         self.waiting
     }

@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// Whether a stream has never been opened.
+    /// Returns whether a stream has never been opened.
     #[inline]
     pub(crate) fn is_unopened(&self, id: u32) -> bool {
         match self.role {

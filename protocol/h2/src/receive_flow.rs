@@ -35,7 +35,7 @@ impl ReceiveFlow {
         self.window.short = false;
     }
 
-    /// Whether the connection's window would have grown, had it been allowed to.
+    /// Returns whether the connection's window would have grown, had it been allowed to.
     pub(crate) fn is_short(&self) -> bool {
         self.window.short
     }

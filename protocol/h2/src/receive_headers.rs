@@ -38,7 +38,7 @@ pub(crate) fn decode(
     Ok(summary)
 }
 
-/// Whose block it is.
+/// Owner of a block.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     id: u32,

@@ -8,15 +8,15 @@ use crate::frame::window_update::WINDOW_BYTES_MAX;
 /// One receive window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReceiveWindow {
-    /// What the peer may still send, in bytes. Negative after the initial size was lowered.
+    /// Bytes that the peer may still send. Negative after the initial size was lowered.
     pub(crate) available: i32,
-    /// What was consumed and not given back yet, in bytes.
+    /// Bytes that were consumed and not given back yet.
     pub(crate) consumed: u32,
     /// In bytes.
     pub(crate) size: u32,
     /// When it was last given back, in microseconds.
     updated_us: u32,
-    /// What the peer could still send before it learnt of that; 0 when it has sent that and no more, and
+    /// Bytes that the peer could still send before it learnt of that; 0 when it has sent that and no more, and
     /// negative when it has sent more.
     edge: i32,
     /// The low bits of the time when the edge was reached, to tell turns apart.
@@ -29,13 +29,13 @@ pub(crate) struct ReceiveWindow {
     given: u32,
 }
 
-/// What decides about growth.
+/// Facts that decide about growth.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     pub(crate) now_us: u32,
     /// The round trip, in microseconds; zero when it is not known: then a window grows only after a stall.
     pub(crate) rtt_us: u32,
-    /// What the window may grow to, in bytes.
+    /// Size that the window may grow to, in bytes.
     pub(crate) size_max: u32,
 }
 
@@ -86,21 +86,21 @@ impl ReceiveWindow {
         self.stalled |= now_us as u16 != self.edge_turn && self.unconsumed() < self.size / 4;
     }
 
-    /// What the peer sent and nobody has consumed, in bytes.
+    /// Returns what the peer sent and nobody has consumed, in bytes.
     #[inline]
     pub(crate) fn unconsumed(&self) -> u32 {
         let sent = i64::from(self.size) - i64::from(self.available);
         u32::try_from(sent - i64::from(self.consumed)).unwrap_or(0)
     }
 
-    /// Whether the peer, which can't know yet what was given back in this turn, may send next to nothing.
+    /// Returns whether the peer, which can't know yet what was given back in this turn, may send next to nothing.
     #[inline]
     pub(crate) fn is_used_up(&self, now_us: u32) -> bool {
         let unknown = if self.updated_us == now_us { self.given } else { 0 };
         i64::from(self.available) - i64::from(unknown) <= i64::from(self.size / 64)
     }
 
-    /// What the peer may send before it [has used the window up](Self::is_used_up), whatever was given back in this
+    /// Returns what the peer may send before it [has used the window up](Self::is_used_up), whatever was given back in this
     /// turn.
     #[inline]
     pub(crate) fn room(&self) -> u32 {
@@ -146,7 +146,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether the peer may send no more than half of the window.
+    /// Returns whether the peer may send no more than half of the window.
     #[inline]
     pub(crate) fn is_half_used(&self) -> bool {
         self.available <= (self.size / 2) as i32

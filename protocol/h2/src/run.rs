@@ -20,11 +20,11 @@ pub(crate) struct Run {
     /// Zero when there is none.
     pub(crate) stream: u32,
     pub(crate) slot: u32,
-    /// What may follow in it, in bytes.
+    /// Bytes that may follow in it.
     left: u32,
-    /// What came in it.
+    /// Bytes that came in it.
     pub(crate) received: u32,
-    /// What of the body waits to be consumed, and what was consumed since the run began.
+    /// Bytes of the body that wait to be consumed, and those that were consumed since the run began.
     unconsumed: u32,
     pub(crate) consumed: u32,
     /// The stream of the last run.

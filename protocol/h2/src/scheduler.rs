@@ -19,11 +19,11 @@ pub(crate) struct Scheduler {
     first: Option<Box<[u32; RINGS]>>,
     /// A bit for each ring that is not empty.
     used: u16,
-    /// Whose turn it is between the two rings of one urgency.
+    /// Turn between the two rings of one urgency.
     shared_turn: bool,
-    /// What the peer lets us send on the connection, in bytes.
+    /// Bytes that the peer lets us send on the connection.
     pub(crate) window: i32,
-    /// What was sent and not answered by a WINDOW_UPDATE for the connection.
+    /// Bytes that were sent and not answered by a WINDOW_UPDATE for the connection.
     pub(crate) unanswered: Unanswered,
     /// The peer has enlarged the connection's window before.
     pub(crate) updated: bool,
@@ -55,7 +55,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether no stream waits for its turn.
+    /// Returns whether no stream waits for its turn.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.used == 0
@@ -117,7 +117,7 @@ impl Scheduler {
         }
     }
 
-    /// Whose turn it is.
+    /// Returns whose turn it is.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {
         if self.used == 0 {
@@ -150,7 +150,7 @@ impl Scheduler {
         }
     }
 
-    /// What a WINDOW_UPDATE for the connection adds; false when the window becomes too large.
+    /// Adds what a WINDOW_UPDATE for the connection gives; false when the window becomes too large.
     pub(crate) fn open_window(&mut self, increment: u32) -> bool {
         match self.window.checked_add_unsigned(increment) {
             Some(window) => {

@@ -41,7 +41,7 @@ impl Connection {
         Ok(ExchangeId(id))
     }
 
-    /// Whether a request may be sent now.
+    /// Checks whether a request may be sent now.
     #[inline]
     fn check_room(&mut self, cx: &mut Context<'_>) -> Result<(), Misuse> {
         let closed = self.begin(cx).is_some();

@@ -40,7 +40,7 @@ fn frame_data(
 }
 
 impl Connection {
-    /// Whether all of request `id` has been framed: one whose stream is open, or has just been reported as ended.
+    /// Returns whether all of request `id` has been framed: one whose stream is open, or has just been reported as ended.
     #[must_use]
     pub fn is_framed(&self, id: ExchangeId) -> bool {
         self.streams.find(id.0).is_none_or(|slot| self.streams.get(slot).state.sending().is_none())
@@ -145,7 +145,7 @@ impl Connection {
         self.settings.peer_frame_bytes.min(self.limits.frames.data_frame_bytes)
     }
 
-    /// Whether a stream with nothing to send could send; if not, it waits to be told. RFC 9113 §6.9.1: the end needs no
+    /// Returns whether a stream with nothing to send could send; if not, it waits to be told. RFC 9113 §6.9.1: the end needs no
     /// window, and a peer that has all of the content has no reason to open one.
     #[inline]
     fn may_give_more(&mut self, cx: &Context<'_>, slot: u32) -> bool {

@@ -25,11 +25,11 @@ pub(crate) struct Settings {
     pub(crate) peer_window_bytes: u32,
     /// The largest frame that the peer takes, in bytes.
     pub(crate) peer_frame_bytes: u32,
-    /// Whether the peer understands extended CONNECT (RFC 8441).
+    /// True if the peer understands extended CONNECT (RFC 8441).
     pub(crate) peer_connect_protocol: bool,
-    /// Whether the peer's first SETTINGS have come.
+    /// True if the peer's first SETTINGS have come.
     pub(crate) received: bool,
-    /// Whether our first SETTINGS have been queued: the connection has begun.
+    /// True if our first SETTINGS have been queued: the connection has begun.
     pub(crate) sent: bool,
     /// SETTINGS of ours that have not been acknowledged.
     unacknowledged: u8,
@@ -41,10 +41,10 @@ pub(crate) struct Settings {
     window_bytes_announced: u32,
 }
 
-/// What a peer's SETTINGS frame changes elsewhere.
+/// Changes that a peer's SETTINGS frame causes elsewhere.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// What each stream's send window gains, in bytes.
+    /// Gain of each stream's send window, in bytes.
     pub(crate) window_difference: i64,
     pub(crate) concurrent_streams: bool,
     pub(crate) header_table_bytes: Option<u32>,
@@ -110,13 +110,13 @@ impl Settings {
         difference as i32
     }
 
-    /// Whether the peer has acknowledged everything that we announced.
+    /// Returns whether the peer has acknowledged everything that we announced.
     #[inline]
     pub(crate) fn is_acknowledged(&self) -> bool {
         self.unacknowledged == 0
     }
 
-    /// Whether our first SETTINGS, sent when the connection began, are all that waits for its acknowledgement.
+    /// Returns whether our first SETTINGS, sent when the connection began, are all that waits for its acknowledgement.
     pub(crate) fn is_never_acknowledged(&self) -> bool {
         self.unacknowledged == 1 && self.sent_ms == 0
     }

@@ -1,4 +1,4 @@
-//! What a connection has counted: above all, how long it wanted to send, and what held it back.
+//! Counters of a connection: above all, how long it wanted to send, and what held it back.
 
 use crate::resets::{Resets, place};
 use bolide_semantics::Clock;
@@ -43,7 +43,7 @@ pub struct OwnStalls {
     pub connection_window_us: u64,
 }
 
-/// What only a connection has that was held back, by either end, or that something was reset on.
+/// Counters that only a connection has that was held back, by either end, or that something was reset on.
 #[derive(Debug, Default)]
 struct Held {
     streams_refused: u32,
@@ -59,7 +59,7 @@ struct Held {
     since: Option<(u32, bool)>,
 }
 
-/// What holds back the streams that are ready to send.
+/// Limit that holds back the streams that are ready to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocker {
     ConnectionWindow,
@@ -84,7 +84,7 @@ pub(crate) struct StatsBook {
     blocked: Option<(Blocker, u32)>,
     /// In a box, for most connections never need it.
     held: Option<Box<Held>>,
-    /// What was reset since somebody asked.
+    /// Resets since somebody asked.
     resets: Option<Box<Resets>>,
 }
 
@@ -121,7 +121,7 @@ impl StatsBook {
         self.resets.get_or_insert_default().sent[place(code)] += 1;
     }
 
-    /// What was reset since this was asked last.
+    /// Returns what was reset since this was asked last.
     pub(crate) fn take_resets(&mut self) -> Option<Box<Resets>> {
         self.resets.take()
     }

@@ -51,7 +51,7 @@ pub(crate) enum State {
     Discarding,
 }
 
-/// What comes next of a message.
+/// Next part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Its final head.
@@ -61,7 +61,7 @@ pub(crate) enum Part {
 }
 
 impl State {
-    /// What the peer sends next; `None` after its END_STREAM.
+    /// Returns what the peer sends next; `None` after its END_STREAM.
     #[inline]
     pub(crate) fn receiving(self) -> Option<Part> {
         match self {
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// What is to be sent next; `None` after our END_STREAM.
+    /// Returns what is to be sent next; `None` after our END_STREAM.
     #[inline]
     pub(crate) fn sending(self) -> Option<Part> {
         match self {
@@ -107,7 +107,7 @@ impl State {
     }
 }
 
-/// Where a stream waits to send.
+/// Place in which a stream waits to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// It has nothing to send.
@@ -129,7 +129,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// What is left of a chunk that had so much memory, in bytes, when it was given.
+    /// Returns what is left of a chunk that had so much memory, in bytes, when it was given.
     pub(crate) fn new(Chunk { bytes, memory }: Chunk, given_bytes: usize, after: After) -> Self {
         Self { bytes, memory, chunk_bytes: given_bytes.try_into().unwrap_or(u32::MAX), after }
     }
@@ -156,26 +156,26 @@ impl Waiting {
     }
 }
 
-/// What follows a chunk.
+/// Part of a message after a chunk.
 #[derive(Debug)]
 pub(crate) enum After {
-    /// What is given next.
+    /// The content that is given next.
     More,
     /// Nothing: the stream ends with the chunk's last byte.
     End,
     Trailers(Box<PendingTrailers>),
 }
 
-/// What a stream has to send.
+/// Sending side of a stream.
 #[derive(Debug)]
 pub(crate) struct Sending {
     /// Body bytes that the caller still owes, by its Content-Length; 0 before a response that has no content (HEAD).
     pub(crate) left: u64,
     /// While the stream waits in a [`Place`] without, the caller wants to hear when more may be given.
     pub(crate) waiting: Option<Waiting>,
-    /// What the peer lets us send, in bytes. Negative after it lowered its initial size.
+    /// Bytes that the peer lets us send. Negative after it lowered its initial size.
     pub(crate) window: i32,
-    /// What was sent and not answered by a WINDOW_UPDATE for this stream.
+    /// Bytes that were sent and not answered by a WINDOW_UPDATE for this stream.
     pub(crate) unanswered: Unanswered,
     /// The peer has sent a WINDOW_UPDATE for this stream.
     pub(crate) updated: bool,
@@ -189,7 +189,7 @@ pub(crate) struct Sending {
     pub(crate) taken_bytes: u32,
 }
 
-/// What a stream receives.
+/// Receiving side of a stream.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     /// Body bytes that the peer still owes, by its Content-Length; 0 before a response that has no content (HEAD).
@@ -201,7 +201,7 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// Whether the body may go on with so much data, and end there.
+    /// Returns whether the body may go on with so much data, and end there.
     #[inline]
     pub(crate) fn expects(&self, data: u32, end_stream: bool) -> bool {
         self.left == LENGTH_UNKNOWN
@@ -221,7 +221,7 @@ pub(crate) struct Stream {
     pub(crate) sending: Sending,
 }
 
-/// What a new stream begins with.
+/// Initial values of a new stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening {
     pub(crate) id: u32,

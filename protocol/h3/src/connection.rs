@@ -79,7 +79,7 @@ pub struct Connection {
     pub(crate) ready: VecDeque<u32>,
     pub(crate) datagrams: VecDeque<(u32, Bytes)>,
     pub(crate) times: Times,
-    /// Where heads are written before the transport takes them.
+    /// Buffer in which heads are written before the transport takes them.
     pub(crate) scratch: Vec<u8>,
     /// Bytes of bodies that were reported and are not consumed.
     pub(crate) unconsumed: usize,
@@ -264,13 +264,13 @@ impl Connection {
         }
     }
 
-    /// Whether the peer takes an extended CONNECT (RFC 9220 §3). `None` before its SETTINGS have come.
+    /// Returns whether the peer takes an extended CONNECT (RFC 9220 §3). `None` before its SETTINGS have come.
     #[must_use]
     pub fn takes_protocols(&self) -> Option<bool> {
         self.control.settings.map(|settings| settings.connect_protocol)
     }
 
-    /// Whether no exchange is open: the connection may be shed.
+    /// Returns whether no exchange is open: the connection may be shed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.streams.open() == 0
@@ -327,7 +327,7 @@ impl Connection {
         }
     }
 
-    /// What every call from outside begins with. Returns the reason when the connection is closed.
+    /// Begins every call from outside. Returns the reason when the connection is closed.
     #[inline]
     pub(crate) fn begin<Q>(&mut self, cx: &Context<'_, Q>) -> Option<CloseReason> {
         self.times.clock.advance(cx.now);
@@ -351,7 +351,7 @@ impl Connection {
         Ok(Some(self.close(CloseReason::orderly(name, what))))
     }
 
-    /// Whether no exchange is open, and the peer has all of those that were.
+    /// Returns whether no exchange is open, and the peer has all of those that were.
     fn is_over_with<Q: Quic>(&self, quic: &Q) -> bool {
         self.streams.open() == 0 && quic.is_acknowledged()
     }

@@ -22,11 +22,11 @@ pub(crate) mod stream_type {
 #[derive(Debug, Default)]
 struct Own {
     id: Option<u64>,
-    /// What the transport has not taken.
+    /// Bytes that the transport has not taken.
     unsent: Vec<u8>,
 }
 
-/// What a stream of the peer's is.
+/// Kind of a stream of the peer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerKind {
     /// Its type has not come.
@@ -51,7 +51,7 @@ pub(crate) struct PeerStream {
 pub(crate) struct Control {
     own: [Own; 3],
     pub(crate) peers: Vec<PeerStream>,
-    /// What the peer announced, once it has.
+    /// Settings that the peer announced, once it has.
     pub(crate) settings: Option<Settings>,
     pub(crate) goaway: Goaway,
     /// The peer's last MAX_PUSH_ID.
@@ -75,17 +75,17 @@ impl Control {
         }
     }
 
-    /// What is to be sent on our control stream.
+    /// Returns what is to be sent on our control stream.
     pub(crate) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.own[0].unsent
     }
 
-    /// What is to be sent on our QPACK encoder stream.
+    /// Returns what is to be sent on our QPACK encoder stream.
     pub(crate) fn encoder_output(&mut self) -> &mut Vec<u8> {
         &mut self.own[1].unsent
     }
 
-    /// What is to be sent on our QPACK decoder stream.
+    /// Returns what is to be sent on our QPACK decoder stream.
     pub(crate) fn decoder_output(&mut self) -> &mut Vec<u8> {
         &mut self.own[2].unsent
     }
@@ -111,7 +111,7 @@ impl Control {
         Ok(())
     }
 
-    /// Whether the peer has one stream of this kind.
+    /// Returns whether the peer has one stream of this kind.
     pub(crate) fn has(&self, kind: PeerKind) -> bool {
         self.peers.iter().any(|peer| peer.kind == kind)
     }

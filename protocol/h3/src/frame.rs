@@ -35,7 +35,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Whether the stream is between two frames.
+    /// Returns whether the stream is between two frames.
     pub(crate) fn is_between(&self) -> bool {
         self.current.is_none() && self.partial_bytes == 0
     }

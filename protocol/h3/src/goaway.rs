@@ -29,7 +29,7 @@ impl Goaway {
         Self { leaving: Leaving::No, received: None }
     }
 
-    /// Whether a request on this stream is still served.
+    /// Returns whether a request on this stream is still served.
     #[inline]
     pub(crate) fn serves(&self, stream: u64) -> bool {
         match self.leaving {
@@ -38,7 +38,7 @@ impl Goaway {
         }
     }
 
-    /// Whether requests may be sent.
+    /// Returns whether requests may be sent.
     #[inline]
     pub(crate) fn may_open(&self) -> bool {
         self.leaving == Leaving::No && self.received.is_none()
@@ -57,7 +57,7 @@ impl Goaway {
         lowers
     }
 
-    /// Whether the peer is leaving.
+    /// Returns whether the peer is leaving.
     pub(crate) fn is_received(&self) -> bool {
         self.received.is_some()
     }

@@ -39,7 +39,7 @@ pub const SCAN_INTERVAL: Duration = Duration::from_secs(5);
 /// connections never pay for it, and what one of many gives back serves the next. Answers: none.
 pub const TRIM_AFTER: Duration = Duration::from_millis(200);
 
-/// What a server may send on one stream before the client reads it. Default: 262144. Unit: bytes. Reason: 100 Mbit/s over
+/// Amount that a server may send on one stream before the client reads it. Default: 262144. Unit: bytes. Reason: 100 Mbit/s over
 /// 20 ms; an upstream is near, and clients that read everything at once may allow more. Answers: window-ignored.
 pub const RESPONSE_WINDOW_BYTES: u32 = 256 * 1024;
 

@@ -390,7 +390,7 @@ impl Connection {
     }
 }
 
-/// Whether the payload of a frame on the control stream means something.
+/// Returns whether the payload of a frame on the control stream means something.
 fn is_known(kind: u64) -> bool {
     matches!(
         kind,

@@ -183,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer's side ends right here: then what has just been read is its last.
+    /// Returns whether the peer's side ends right here: then what has just been read is its last.
     pub(crate) fn is_at_end<Q: Quic>(&mut self, cx: &mut Context<'_, Q>, number: u32) -> bool {
         let Some(stream) = self.streams.find(number) else { return false };
         let id = stream.id();
@@ -203,7 +203,7 @@ impl Connection {
         receiving.has_ended && receiving.input.is_empty()
     }
 
-    /// Whether a body that ends here is shorter than was announced.
+    /// Returns whether a body that ends here is shorter than was announced.
     pub(crate) fn is_short(&self, number: u32) -> bool {
         let left = self.streams.peek(number).map_or(0, |stream| stream.receiving.left);
         !matches!(left, 0 | LENGTH_UNKNOWN)

@@ -36,7 +36,7 @@ impl Connection {
         self.compression.blocked = Vec::new();
     }
 
-    /// Whether nothing but the end of a stream is missing, for too long.
+    /// Returns whether nothing but the end of a stream is missing, for too long.
     fn is_never_ending(&self, number: u32) -> bool {
         self.streams.peek(number).is_some_and(|stream| {
             let passed_ms = self.times.clock.elapsed_ms(stream.receiving.since_ms);

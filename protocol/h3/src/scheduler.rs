@@ -18,7 +18,7 @@ pub(crate) struct Scheduler {
     waiting: BTreeMap<Turn, u32>,
     /// Counts turns.
     count: u64,
-    /// Whose turn it is between the two kinds of one urgency.
+    /// Turn between the two kinds of one urgency.
     shared_turn: bool,
 }
 
@@ -40,7 +40,7 @@ impl Scheduler {
         self.waiting.remove(&(priority.urgency, priority.incremental, place));
     }
 
-    /// Whose turn it is.
+    /// Returns whose turn it is.
     pub(crate) fn next(&mut self) -> Option<u32> {
         let (&(urgency, shares, _), &number) = self.waiting.first_key_value()?;
         if shares {

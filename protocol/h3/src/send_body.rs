@@ -10,13 +10,13 @@ use crate::head_writer;
 use crate::stream::{After, Part, Sending, Waiting};
 use crate::transport::{Context, Quic};
 
-/// What a stream may send before it is the turn of another, in bytes.
+/// Bytes that a stream may send before it is the turn of another.
 const TURN_BYTES: usize = 16 * 1024;
 
 /// Content that is not longer is copied to the head before it: a piece of its own costs the transport more. In bytes.
 const COPIED_BYTES: usize = 1024;
 
-/// What a turn came to.
+/// Result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// Everything that waited is sent, and the message has ended.
@@ -30,7 +30,7 @@ enum Turn {
 }
 
 impl Connection {
-    /// Whether all of request `id` has been taken by the transport: one whose stream is open, or has just been reported
+    /// Returns whether all of request `id` has been taken by the transport: one whose stream is open, or has just been reported
     /// as ended.
     #[must_use]
     pub fn is_framed(&self, id: ExchangeId) -> bool {

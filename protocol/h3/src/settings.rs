@@ -15,13 +15,13 @@ mod id {
     pub(crate) const H3_DATAGRAM: u64 = 0x33;
 }
 
-/// What the peer announced.
+/// Settings that the peer announced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) table_capacity: u64,
-    /// Whether it understands extended CONNECT.
+    /// True if it understands extended CONNECT.
     pub(crate) connect_protocol: bool,
-    /// Whether it takes datagrams.
+    /// True if it takes datagrams.
     pub(crate) datagrams: bool,
 }
 

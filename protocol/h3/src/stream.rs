@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::frame::Frames;
 
-/// What comes next of a message, in one direction.
+/// Next part of a message, in one direction.
 ///
 /// ```text
 ///            1xx                     DATA
@@ -39,10 +39,10 @@ pub(crate) struct Waiting {
     pub(crate) after: After,
 }
 
-/// What follows a chunk.
+/// Part of a message after a chunk.
 #[derive(Debug)]
 pub(crate) enum After {
-    /// What is given next.
+    /// The content that is given next.
     More,
     /// Nothing: the stream ends with the chunk's last byte.
     End,
@@ -60,7 +60,7 @@ impl Waiting {
     }
 }
 
-/// What a stream has to send.
+/// Sending side of a stream.
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) part: Part,
@@ -81,19 +81,19 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    /// Whether something waits for the transport.
+    /// Returns whether something waits for the transport.
     pub(crate) fn has_more(&self) -> bool {
         !self.framed.is_empty() || self.waiting.is_some()
     }
 }
 
-/// What a stream receives.
+/// Receiving side of a stream.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     pub(crate) part: Part,
     /// Body bytes that the peer still owes, by its Content-Length; 0 before a response that has no content (HEAD).
     pub(crate) left: u64,
-    /// What was read from the transport and not looked at.
+    /// Bytes that were read from the transport and not looked at.
     pub(crate) input: Bytes,
     pub(crate) frames: Frames,
     /// A field section of which a part has come, or all of it if it is blocked.
@@ -123,7 +123,7 @@ impl Receiving {
         self.has_ended = end == End::Yes;
     }
 
-    /// Whether all field sections that the peer sends have been decoded, or are about to be: nothing of the decoder's table is needed
+    /// Returns whether all field sections that the peer sends have been decoded, or are about to be: nothing of the decoder's table is needed
     /// for them any more.
     pub(crate) fn needs_no_table(&self) -> bool {
         self.has_ended && self.input.is_empty() && self.blocked.is_none()
@@ -140,7 +140,7 @@ pub(crate) struct Stream {
     pub(crate) interim_count: u8,
     /// The caller knows of it.
     pub(crate) is_reported: bool,
-    /// What of its memory is in the connection's sum, in bytes.
+    /// Part of its memory that is in the connection's sum, in bytes.
     pub(crate) charged_bytes: usize,
     pub(crate) receiving: Receiving,
     pub(crate) sending: Sending,
@@ -189,7 +189,7 @@ impl Stream {
         id_of(self.number)
     }
 
-    /// Whether both directions have ended.
+    /// Returns whether both directions have ended.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.receiving.part == Part::Ended
@@ -197,7 +197,7 @@ impl Stream {
             && !self.sending.has_more()
     }
 
-    /// What it makes us hold besides itself, in bytes.
+    /// Returns what it makes us hold besides itself, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let waiting = self.sending.waiting.as_ref().map_or(0, Waiting::held_bytes);
         self.receiving.input.len()

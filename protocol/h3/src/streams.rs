@@ -12,7 +12,7 @@ pub(crate) struct Streams {
     last: u32,
     /// The highest number that was opened.
     pub(crate) highest: u32,
-    /// What the open streams make us hold besides themselves, in bytes.
+    /// Memory that the open streams make us hold besides themselves, in bytes.
     pub(crate) charged_bytes: usize,
 }
 

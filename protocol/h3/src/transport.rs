@@ -5,7 +5,7 @@ use std::time::Instant;
 use bolide_semantics::{CloseReason, End, Head, Priority};
 use bytes::Bytes;
 
-/// What happened below.
+/// An event of the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuicEvent {
     /// The peer opened this stream; what has come of it can be read. Reported once for each stream, before anything else
@@ -25,7 +25,7 @@ pub enum QuicEvent {
     Closed(CloseReason),
 }
 
-/// What [`Quic::read`] found.
+/// Result of [`Quic::read`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
     /// The next bytes: at least one. [`End::Yes`]: the stream ends with them, which is not said again.
@@ -55,10 +55,10 @@ pub trait Quic {
     /// How many bidirectional streams may still be opened.
     fn openable(&self) -> u64;
 
-    /// Whether the handshake is under way.
+    /// Returns whether the handshake is under way.
     fn is_handshaking(&self) -> bool;
 
-    /// Whether the peer has acknowledged everything that was written to streams of requests: closing loses the rest.
+    /// Returns whether the peer has acknowledged everything that was written to streams of requests: closing loses the rest.
     fn is_acknowledged(&self) -> bool;
 
     /// The next bytes of a stream that the peer sends on.
@@ -83,7 +83,7 @@ pub trait Quic {
     /// Reads no more of the peer's side of a stream (STOP_SENDING). Nothing is reported about it any more.
     fn stop(&mut self, stream: u64, code: u64);
 
-    /// What waits of this stream is sent before what waits of those with a higher urgency (0 to 7), and, unless it shares, before
+    /// Sends what waits of this stream before what waits of those with a higher urgency (0 to 7), and, unless it shares, before
     /// that of later ones of the same. All have [`Priority::UNSPOKEN`] at first.
     fn prioritise(&mut self, stream: u64, priority: Priority);
 
@@ -99,7 +99,7 @@ pub trait Quic {
 pub struct Context<'a, Q> {
     /// The transport.
     pub quic: &'a mut Q,
-    /// Where the latest head or trailers are.
+    /// The latest head or trailers.
     pub head: &'a mut Head,
     /// The time of this turn.
     pub now: Instant,

@@ -1,4 +1,4 @@
-//! What can be wrong with a header block.
+//! Errors of a header block.
 
 use thiserror::Error;
 

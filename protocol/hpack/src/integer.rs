@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn integer_overflow_is_refused() {
-        // One above the ceiling, six octets, and zeros without end.
+        // One above the ceiling, six bytes, and zeros without end.
         let mut above = Vec::new();
         encode((1 << 28) + 1, 7, 0, &mut above);
         assert_eq!(read(&above, 7), Err(Error::IntegerOverflow));

@@ -12,17 +12,17 @@ const RECENT_COUNT: usize = FieldName::ALL.len() + Pseudo::ALL.len();
 /// Chains for each entry of room.
 const CHAINS_PER_ENTRY: usize = 2;
 
-/// What is kept with each entry.
+/// Data that is kept with each entry.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Link {
     hash: u32,
     /// The next older entry of the chain.
     next: u8,
-    /// Whether the entry was of use after it was inserted.
+    /// True if the entry was of use after it was inserted.
     used: bool,
 }
 
-/// What [`Lookup::find`] found.
+/// Result of [`Lookup::find`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// The line: so many newer entries follow it.
@@ -31,7 +31,7 @@ pub enum Found {
     Hash(u32),
 }
 
-/// A table of at most 4096 octets, so of at most 128 entries, whose lines are chained by hash, the
+/// A table of at most 4096 bytes, so of at most 128 entries, whose lines are chained by hash, the
 /// newest first: so the one that leaves, the oldest, is always at the end of its chain.
 ///
 /// Most lines have the value that the name had the last time: these are found without a hash.
@@ -45,7 +45,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// An empty table of at most `max` octets, which are at most 4096.
+    /// An empty table of at most `max` bytes, which are at most 4096.
     #[must_use]
     pub fn new(max: u32) -> Self {
         let (chains, recent) = (Box::default(), Box::default());
@@ -58,7 +58,7 @@ impl Lookup {
         Self { table: self.table.worn(), ..self }
     }
 
-    /// The maximum size, in octets.
+    /// The maximum size, in bytes.
     #[inline]
     #[must_use]
     pub fn max(&self) -> u32 {
@@ -141,7 +141,7 @@ impl Lookup {
         self.remember(kind, slot);
     }
 
-    /// Whether a line of so many octets needs the oldest one to leave first.
+    /// Returns whether a line of so many bytes needs the oldest one to leave first.
     #[must_use]
     pub fn is_short_of(&self, size: usize) -> bool {
         self.table.is_short_of(size)
@@ -153,7 +153,7 @@ impl Lookup {
         self.table.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
@@ -166,7 +166,7 @@ impl Lookup {
         }
     }
 
-    /// Sets the maximum size, in octets.
+    /// Sets the maximum size, in bytes.
     pub fn set_max(&mut self, max: u32) {
         self.table.set_max(max);
         self.evict_for(0);
@@ -231,7 +231,7 @@ fn recent_place(kind: NameKind) -> Option<usize> {
     }
 }
 
-/// A hash of a line in constant time: of the name, of the value's length and of the octets at its
+/// A hash of a line in constant time: of the name, of the value's length and of the bytes at its
 /// beginning, middle and end. Lines that agree in all of these share a chain, which has at most 128
 /// entries; so a peer that makes them agree gains little.
 #[inline]
@@ -266,7 +266,7 @@ fn octets(chunk: [u8; 8]) -> u64 {
     u64::from_le_bytes(chunk)
 }
 
-/// Fewer than eight octets.
+/// Fewer than eight bytes.
 #[inline]
 fn short(text: &[u8]) -> (u64, u64, u64) {
     match (text.first_chunk::<4>(), text.last_chunk::<4>()) {

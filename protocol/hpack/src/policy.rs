@@ -1,6 +1,6 @@
 //! RFC 7541 §6.2, §7.1.3, RFC 9204 §7.1: which lines the encoder puts into its table.
 //!
-//! A line that comes again costs one octet once it is in the table; a line that does not come again
+//! A line that comes again costs one byte once it is in the table; a line that does not come again
 //! costs an insertion and pushes out others. So what changes with every message stays out, and of
 //! the rest a new value is inserted only if the last one of that name has been of use, or now and
 //! then: values that never repeat do not churn the table, and values that do get in soon.
@@ -10,19 +10,19 @@ use bolide_semantics::{FieldName, FieldRef};
 /// Of the lines whose name has an entry that nobody asked for again, one in this many is inserted.
 pub const RETRY_ONE_IN: u32 = 8;
 
-/// Values that are sent once are coded (RFC 7541 §5.2) from this length on, in octets. Below it the
-/// few octets saved are worth less than the time for both sides. What goes into the table is always
+/// Values that are sent once are coded (RFC 7541 §5.2) from this length on, in bytes. Below it the
+/// few bytes saved are worth less than the time for both sides. What goes into the table is always
 /// coded if that is shorter: it is read once and used often.
 pub const CODE_ONCE_FROM: usize = 24;
 
-/// Cookies below this length, in octets, are short enough to be guessed octet by octet through the
+/// Cookies below this length, in bytes, are short enough to be guessed byte by byte through the
 /// size of what is sent (RFC 7541 §7.1), so they stay out of every table.
 pub const COOKIE_GUESSABLE: usize = 20;
 
 /// An entry may take at most one part in this many of the table.
 pub const ENTRY_SHARE: usize = 2;
 
-/// What becomes of the lines of a name.
+/// Treatment of the lines of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// They enter the table.
@@ -50,7 +50,7 @@ pub fn rule(name: FieldName) -> Rule {
     RULES[name as usize]
 }
 
-/// What becomes of a line whose name is interned.
+/// Returns what becomes of a line whose name is interned.
 #[inline]
 #[must_use]
 pub fn rule_of(known: FieldName, field: &FieldRef<'_>) -> Rule {

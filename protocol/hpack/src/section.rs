@@ -11,10 +11,10 @@ pub struct DecodedField<'a> {
     pub name: &'a [u8],
     /// The value as it was sent.
     pub value: &'a [u8],
-    /// Whether the name is a token in lower case (or a pseudo-field's) and the value passes
+    /// True if the name is a token in lower case (or a pseudo-field's) and the value passes
     /// [`bolide_semantics::is_field_value`].
     pub valid: bool,
-    /// Whether the peer forbids to put the field into a table, here and further on
+    /// True if the peer forbids to put the field into a table, here and further on
     /// (RFC 7541 §6.2.3).
     pub never_indexed: bool,
 }

@@ -12,9 +12,9 @@ pub(crate) const LENGTH: usize = 61;
 pub(crate) struct Entry {
     /// How its name is known.
     pub(crate) kind: NameKind,
-    /// Octets of the name.
+    /// Bytes of the name.
     pub(crate) name_len: u8,
-    /// Octets of the value: the first ones of the block.
+    /// Bytes of the value: the first ones of the block.
     pub(crate) value_len: u8,
     pub(crate) block: [u8; SHORT_BYTES],
 }

@@ -23,7 +23,7 @@ pub fn read(block: &[u8], at: &mut usize, prefix: u32, text: &mut Text) -> Resul
     Ok(())
 }
 
-/// Whether a name is a token without upper case.
+/// Returns whether a name is a token without upper case.
 #[must_use]
 pub fn is_lower_token(name: &[u8]) -> bool {
     !name.is_empty()
@@ -36,7 +36,7 @@ pub fn is_lower_token(name: &[u8]) -> bool {
 pub fn write(text: &[u8], may_code: bool, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
     let start = out.len();
     if may_code {
-        // The length is known afterwards, and takes one octet nearly always.
+        // The length is known afterwards, and takes one byte nearly always.
         out.push(0);
         if huffman::encode(text, text.len(), out) {
             let (length, pattern) = (out.len() - start - 1, pattern | 1 << prefix);

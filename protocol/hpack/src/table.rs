@@ -15,12 +15,12 @@ pub struct Entry<T> {
     start: u32,
     /// The sizes of all entries that were inserted before, modulo 2^32.
     before: u32,
-    /// What of the name is in the text.
+    /// Part of the name that is in the text.
     name_len: u16,
     value_len: u16,
     /// How its name is known.
     pub kind: NameKind,
-    /// What the owner of the table keeps with an entry.
+    /// Data that the owner of the table keeps with an entry.
     pub tag: T,
 }
 
@@ -31,13 +31,13 @@ impl<T> Entry<T> {
         size_of_line(name_len, usize::from(self.value_len)) as u32
     }
 
-    /// What name and value take in the text, in bytes.
+    /// Returns what name and value take in the text, in bytes.
     #[inline]
     fn stored_bytes(&self) -> u32 {
         u32::from(self.name_len) + u32::from(self.value_len)
     }
 
-    /// What the name takes in the text, in bytes: nothing if the kind has it.
+    /// Returns what the name takes in the text, in bytes: nothing if the kind has it.
     #[inline]
     #[must_use]
     pub fn stored_name_len(&self) -> usize {
@@ -45,7 +45,7 @@ impl<T> Entry<T> {
     }
 }
 
-/// The size that a line would have in the table, in octets.
+/// The size that a line would have in the table, in bytes.
 #[inline]
 pub fn size_of_line(name_len: usize, value_len: usize) -> usize {
     name_len + value_len + FIELD_OVERHEAD
@@ -72,26 +72,26 @@ pub struct Table<T> {
 }
 
 impl<T: Copy + Default> Table<T> {
-    /// An empty table of at most `max` octets.
+    /// An empty table of at most `max` bytes.
     #[must_use]
     pub fn new(max: u32) -> Self {
         let (ring, text) = (Box::default(), Vec::new());
         Self { ring, inserted: 0, len: 0, text, dead: 0, base: 0, sizes: 0, size: 0, max }
     }
 
-    /// The table as it is after almost 2^32 entries and octets, whose counters pass their end with the next ones.
+    /// The table as it is after almost 2^32 entries and bytes, whose counters pass their end with the next ones.
     #[cfg(test)]
     pub(crate) fn worn(self) -> Self {
         Self { inserted: u32::MAX - 20, base: u32::MAX - 100, sizes: u32::MAX - 100, ..self }
     }
 
-    /// The maximum size in force (RFC 7541 §4.2), in octets.
+    /// The maximum size in force (RFC 7541 §4.2), in bytes.
     #[inline]
     pub fn max(&self) -> u32 {
         self.max
     }
 
-    /// The size of all entries, in octets.
+    /// The size of all entries, in bytes.
     #[inline]
     pub fn size(&self) -> u32 {
         self.size
@@ -103,7 +103,7 @@ impl<T: Copy + Default> Table<T> {
         self.len as usize
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -145,7 +145,7 @@ impl<T: Copy + Default> Table<T> {
         self.text.get(start..start + entry.stored_name_len())
     }
 
-    /// Whether an entry of `size` octets (0: none) needs others to leave first.
+    /// Returns whether an entry of `size` bytes (0: none) needs others to leave first.
     #[inline]
     pub fn is_short_of(&self, size: usize) -> bool {
         self.size as usize + size > self.max as usize
@@ -180,7 +180,7 @@ impl<T: Copy + Default> Table<T> {
         &self.ring[slot]
     }
 
-    /// What is at a place that may be none, and where an entry may have left.
+    /// Returns what is at a place that may be none, and where an entry may have left.
     #[inline]
     pub fn get(&self, slot: usize) -> Option<&Entry<T>> {
         self.ring.get(slot)

@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// Who looks away gets the same table as who looks on.
+    /// Checks that whoever looks away gets the same table as whoever looks on.
     #[test]
     fn looking_away_keeps_the_table_in_step(
         blocks in prop::collection::vec(prop::collection::vec(octet(), 0..60), 1..10),
@@ -159,7 +159,7 @@ proptest! {
     }
 }
 
-/// Octets with which blocks are often right for a while.
+/// Bytes with which blocks are often right for a while.
 fn octet() -> impl Strategy<Value = u8> {
     prop_oneof![
         3 => prop::sample::select(vec![0x82, 0xbe, 0xbf, 0xc0, 0x40, 0x41, 0x7e, 0x7f, 0x00, 0x0f, 0x10]),

@@ -130,7 +130,7 @@ fn blocks_of_ours() {
     decodes(include_str!("vectors/bolide.txt"));
 }
 
-/// Octet for octet what nghttp2 and Go have decoded. When the encoder is changed on purpose, both
+/// Byte for byte what nghttp2 and Go have decoded. When the encoder is changed on purpose, both
 /// must see the new blocks: see the README.
 #[test]
 fn our_encoder_makes_the_blocks_that_foreign_decoders_have_understood() {

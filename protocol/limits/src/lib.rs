@@ -51,7 +51,7 @@ places!(U8(u8), U16(u16), U32(u32), Optional(Option<u32>), U64(u64), Usize(usize
 pub trait Limits: Default + 'static {
     /// The file that declares them, from the root of the workspace.
     const FILE: &'static str;
-    /// What the names on the page of limits begin with: `named "LOG_"`. Default: nothing.
+    /// Prefix of the names on the page of limits: `named "LOG_"`. Default: nothing.
     const PREFIX: &'static str;
     /// Each of them, in the order of the declaration.
     const ALL: &'static [Limit<Self>];
@@ -97,7 +97,7 @@ macro_rules! limits {
         }
 
         impl $name {
-            /// What each of them is unless it is set.
+            /// Default of each of them.
             pub const DEFAULT: Self = Self { $($field: $default,)* };
         }
 
@@ -155,7 +155,7 @@ macro_rules! limits {
     };
 }
 
-/// What was given, or the default behind it.
+/// Returns what was given, or the default behind it.
 #[doc(hidden)]
 pub const fn first(given: &[u64]) -> u64 {
     given[0]

@@ -10,7 +10,7 @@ use crate::static_table::ENTRIES;
 mod instructions;
 mod section;
 
-/// What became of a section.
+/// Result of decoding a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoded {
     /// All of it has been taken.
@@ -29,7 +29,7 @@ pub struct Decoder {
     inserted: u64,
     /// How many of them the peer's encoder has been told of.
     told: u64,
-    /// What our SETTINGS_QPACK_MAX_TABLE_CAPACITY allows, in bytes.
+    /// Size that our SETTINGS_QPACK_MAX_TABLE_CAPACITY allows, in bytes.
     capacity_max: u32,
     /// Streams that are blocked, and how many may be.
     blocked: u32,
@@ -38,7 +38,7 @@ pub struct Decoder {
     instructions: u32,
     /// An instruction of which a part has come.
     partial: Vec<u8>,
-    /// Where an entry is put together, and how much of that is a name that was copied.
+    /// Buffer in which an entry is put together, and how much of that is a name that was copied.
     scratch: Text,
     scratch_name_len: usize,
 }
@@ -79,7 +79,7 @@ impl Decoder {
         self.blocked_max
     }
 
-    /// Whether a section that was blocked until the table has had so many entries can be decoded.
+    /// Returns whether a section that was blocked until the table has had so many entries can be decoded.
     #[must_use]
     pub fn is_ready(&self, required: u64) -> bool {
         required <= self.inserted
@@ -136,7 +136,7 @@ impl Decoder {
     }
 }
 
-/// What is known of a line with this name and value.
+/// Returns what is known of a line with this name and value.
 #[inline]
 fn note_of<S: FieldSection>(kind: NameKind, of_name: Note, value: &[u8]) -> Note {
     let note = of_name.and(S::note(kind, value));

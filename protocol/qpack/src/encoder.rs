@@ -35,7 +35,7 @@ struct Outstanding {
     oldest: u64,
 }
 
-/// What is kept once the peer allows a table and a line has come.
+/// State that is kept once the peer allows a table and a line has come.
 #[derive(Debug)]
 struct Marks {
     /// Hashes of lines that came and are not in the table.
@@ -165,7 +165,7 @@ impl Dynamic {
     }
 }
 
-/// Where an entry has its count of pins.
+/// Returns where an entry has its count of pins.
 fn place(absolute: u64) -> usize {
     (absolute % ENTRIES_MAX as u64) as usize
 }

@@ -31,7 +31,7 @@ impl ErrorKind {
 pub struct Error {
     /// Which error code it has.
     pub kind: ErrorKind,
-    /// What is wrong: one fixed phrase.
+    /// Description of the error: one fixed phrase.
     pub what: &'static str,
 }
 

@@ -126,7 +126,7 @@ const TABLE: [Entry; LENGTH] = [
     other("x-frame-options", "sameorigin"),
 ];
 
-/// Where the entries of a name begin and how many there are; none but `:status` has others elsewhere.
+/// Start of the entries of a name, and how many there are; none but `:status` has others elsewhere.
 type Range = (u8, u8);
 
 const NONE: Range = (0, 0);
@@ -147,7 +147,7 @@ static BY_NAME: [Range; F::ALL.len()] = {
     ranges
 };
 
-/// What the table has of a line.
+/// Match of a line in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The whole line.

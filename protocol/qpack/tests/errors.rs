@@ -53,7 +53,7 @@ fn sections_that_can_not_be_decoded() {
 /// Entries that follow each other are copied together, as far as the section may refer to them.
 #[test]
 fn a_row_of_entries_ends_at_the_required_count() {
-    // The first octet is the required count plus one; the second is what the base is above the count.
+    // The first byte is the required count plus one; the second is what the base is above the count.
     for (bytes, expected) in [
         (&[4, 0, 0x82, 0x81, 0x80][..], 3),
         (&[3, 0, 0x81, 0x80], 2),

@@ -73,7 +73,7 @@ fn any_line() -> impl Strategy<Value = (String, Vec<u8>, bool)> {
     (name.prop_map(str::to_owned), value, prop::bool::weighted(0.05))
 }
 
-/// What happens between two sections: how many instruction bytes and feedback bytes arrive.
+/// Returns what happens between two sections: how many instruction bytes and feedback bytes arrive.
 fn any_step() -> impl Strategy<Value = (Lines, usize, usize)> {
     (prop::collection::vec(any_line(), 0..8), 0_usize..400, 0_usize..6)
 }

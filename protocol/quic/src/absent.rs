@@ -37,7 +37,7 @@ pub fn steering(_workers: usize) -> Vec<BpfInstruction> {
 #[derive(Debug)]
 pub struct Delivery(Never);
 
-/// What a datagram led to.
+/// Result of a datagram.
 #[derive(Debug)]
 pub enum Arrived {
     /// Nothing that the caller must do.
@@ -97,7 +97,7 @@ impl Endpoint {
         match self.0 {}
     }
 
-    /// Whether connections are accepted.
+    /// Sets whether connections are accepted.
     pub fn accept(&mut self, _: bool, _: bool) {
         match self.0 {}
     }
@@ -134,7 +134,7 @@ impl Connection {
         match self.0 {}
     }
 
-    /// What is to be sent.
+    /// Returns what is to be sent.
     pub fn send(&mut self, _: &mut Endpoint, _: &mut Vec<u8>) -> Option<DatagramBatch> {
         match self.0 {}
     }
@@ -154,31 +154,31 @@ impl Connection {
         match self.0 {}
     }
 
-    /// Whether what comes could be a replay.
+    /// Returns whether what comes could be a replay.
     #[must_use]
     pub fn is_early(&self) -> bool {
         match self.0 {}
     }
 
-    /// What it has counted.
+    /// Returns what it has counted.
     #[must_use]
     pub fn stats(&self) -> QuicStats {
         match self.0 {}
     }
 
-    /// What TLS found wrong.
+    /// Returns what TLS found wrong.
     #[must_use]
     pub fn tls_failure(&self) -> Option<&str> {
         match self.0 {}
     }
 
-    /// What the handshake agreed on.
+    /// Returns what the handshake agreed on.
     #[must_use]
     pub fn facts(&self) -> Option<HandshakeFacts> {
         match self.0 {}
     }
 
-    /// What it keeps, in bytes.
+    /// Returns what it keeps, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         match self.0 {}

@@ -28,7 +28,7 @@ fn allowance(bytes: &[u8]) -> Option<usize> {
     is_initial.then_some(bytes.len() * AMPLIFICATION)
 }
 
-/// What a datagram led to.
+/// Result of a datagram.
 pub enum Arrived {
     /// Nothing that the caller must do.
     Nothing,

@@ -24,10 +24,10 @@ use crate::windows::{Receiving, Sending};
 /// The longest piece that is read of a stream at once, in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
-/// What every path lets through (RFC 9000 §14), in bytes: no datagram of a handshake is larger.
+/// Size that every path lets through (RFC 9000 §14), in bytes: no datagram of a handshake is larger.
 const DATAGRAM_BYTES_MIN: usize = 1200;
 
-/// What quinn-proto wants to be sent, in our words.
+/// Returns what quinn-proto wants to be sent, in our words.
 pub(crate) fn batch(transmit: &Transmit) -> DatagramBatch {
     DatagramBatch {
         to: transmit.destination,
@@ -54,7 +54,7 @@ pub struct Connection {
     sending: Sending,
     /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
     is_unvalidated: bool,
-    /// What may be sent before the client's address is validated, in bytes; `None`: anything.
+    /// Bytes that may be sent before the client's address is validated; `None`: anything.
     allowance: Option<usize>,
     tls_failure: Option<String>,
     /// A client's first packet may carry requests.
@@ -146,7 +146,7 @@ impl Connection {
         self.inner.poll_timeout()
     }
 
-    /// Whether it has ended and been forgotten by its endpoint.
+    /// Returns whether it has ended and been forgotten by its endpoint.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.inner.is_drained()
@@ -177,7 +177,7 @@ impl Connection {
         }
     }
 
-    /// What it has counted, and its path.
+    /// Returns what it has counted, and its path.
     #[must_use]
     pub fn stats(&self) -> QuicStats {
         let stats = self.inner.stats();
@@ -190,13 +190,13 @@ impl Connection {
         }
     }
 
-    /// What was wrong with TLS, in words, if that ended the handshake.
+    /// Returns what was wrong with TLS, in words, if that ended the handshake.
     #[must_use]
     pub fn tls_failure(&self) -> Option<&str> {
         self.tls_failure.as_deref()
     }
 
-    /// What the handshake agreed on, once it is complete. quinn-proto does not tell the cipher suite.
+    /// Returns what the handshake agreed on, once it is complete. quinn-proto does not tell the cipher suite.
     #[must_use]
     pub fn facts(&self) -> Option<HandshakeFacts> {
         if self.inner.is_handshaking() {
@@ -259,7 +259,7 @@ impl Connection {
         self.receiving.end(stream, || self.inner.stats().frame_rx.stream);
     }
 
-    /// What the transport keeps at most of what was written, and of what has come and was not read, in bytes.
+    /// Returns what the transport keeps at most of what was written, and of what has come and was not read, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.receiving.held_bytes(self.inner.stats().frame_rx.stream) + self.sending.held_bytes()
@@ -373,7 +373,7 @@ impl Quic for Connection {
         let Ok(mut chunks) = receiving.read(true) else { return Read::Nothing };
         let read = match chunks.next(READ_BYTES) {
             Ok(Some(chunk)) => {
-                // Asked for nothing, it says whether something is left: asked again, it would look for the stream once more.
+                // A read of no bytes says whether more is left, and saves looking the stream up again.
                 let ends = matches!(chunks.next(0), Ok(None));
                 Read::Data(chunk.bytes, if ends { End::Yes } else { End::No })
             }

@@ -40,7 +40,7 @@ pub struct Delivery {
     pub(crate) event: ConnectionEvent,
     /// Of the datagram.
     pub(crate) bytes: usize,
-    /// What the datagram permits to be sent before its sender's address is validated, in bytes; `None`: it may validate it.
+    /// Bytes that the datagram permits to be sent before its sender's address is validated; `None`: it may validate it.
     pub(crate) allowance: Option<usize>,
 }
 
@@ -48,12 +48,12 @@ pub struct Delivery {
 #[derive(Debug)]
 pub struct Endpoint {
     pub(crate) inner: quinn_proto::Endpoint,
-    /// What connections that are begun here allow themselves, by what may come on one stream.
+    /// Settings of connections that are begun here, by what may come on one stream.
     pub(crate) outward: (u32, Arc<TransportConfig>),
     /// Of connections that are accepted.
     congestion: Congestion,
     pub(crate) identifiers: Identifiers,
-    /// Where the settings of connections that are accepted come from, and how often those were replaced.
+    /// Source of the settings of connections that are accepted, and how often those were replaced.
     pub(crate) server: Option<(ServerTls, u64)>,
     /// The settings of connections that are accepted while there is no room.
     pub(crate) frugal: Option<Arc<ServerConfig>>,
@@ -176,7 +176,7 @@ impl Endpoint {
         self
     }
 
-    /// Whether connections are accepted: those of clients that come while they are not are refused. Those that come while
+    /// Sets whether connections are accepted: those of clients that come while they are not are refused. Those that come while
     /// there is room may send more on a stream before it is read.
     pub fn accept(&mut self, accepts: bool, has_room: bool) {
         self.accepts = accepts;
@@ -222,7 +222,7 @@ impl Endpoint {
     }
 }
 
-/// What connections that are accepted begin with, where there is room.
+/// Returns what connections that are accepted begin with, where there is room.
 fn server_config(
     tls: &ServerTls,
     clock: WallClock,
@@ -263,7 +263,7 @@ impl TimeSource for Clock {
     }
 }
 
-/// What every connection announces and allows itself, where so much may come on one stream before it is read.
+/// Returns what every connection announces and allows itself, where so much may come on one stream before it is read.
 fn transport(stream_bytes: u32, congestion: Congestion) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let initial_window = u64::from(congestion.initial_packets) * FIRST_PACKET_BYTES;
@@ -291,7 +291,7 @@ fn transport(stream_bytes: u32, congestion: Congestion) -> TransportConfig {
     transport
 }
 
-/// What a server may send on all streams of a connection, where one stream may have so many bytes.
+/// Returns what a server may send on all streams of a connection, where one stream may have so many bytes.
 pub(crate) fn outward_window(stream_bytes: u32) -> u32 {
     limits::OUTWARD_WINDOW_BYTES.max(stream_bytes)
 }

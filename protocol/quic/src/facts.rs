@@ -20,9 +20,9 @@ pub enum QuicError {
 /// How a connection finds out how much may be on its way (RFC 9002 §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Congestion {
-    /// What it goes by.
+    /// The algorithm.
     pub control: CongestionControl,
-    /// What may be on its way at first, in packets of 1,200 bytes. Default: 10, which RFC 9002 §7.2 recommends; who has
+    /// Initial congestion window, in packets of 1,200 bytes. Default: 10, which RFC 9002 §7.2 recommends; who has
     /// more gets a page of small objects across in fewer round trips, and more lost where the path takes less.
     pub initial_packets: u16,
 }
@@ -33,7 +33,7 @@ impl Default for Congestion {
     }
 }
 
-/// What tells a connection how much may be on its way.
+/// The algorithm that limits how much of a connection may be in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CongestionControl {
     /// CUBIC (RFC 9438): it grows until something is lost, and whatever is lost makes it smaller. The default.
@@ -44,7 +44,7 @@ pub enum CongestionControl {
     Bbr,
 }
 
-/// What an endpoint is among those of other workers and processes that have the same UDP port.
+/// The role of an endpoint among those of other workers and processes that have the same UDP port.
 #[derive(Debug, Clone)]
 pub struct Membership {
     /// The number of its worker, and how many those are.
@@ -53,7 +53,7 @@ pub struct Membership {
     pub process: u8,
     /// The number of the process that it has taken over from, which may be in handshakes with clients.
     pub follows: Option<u8>,
-    /// What the keys of tokens and of stateless resets are made of; none: they are random.
+    /// Secret from which the keys of tokens and of stateless resets are derived; none: they are random.
     pub secret: Option<Secret>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a connection has counted, both directions.
+/// Counters of a connection, both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuicStats {
     /// UDP datagrams that were sent.

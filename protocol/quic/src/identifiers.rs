@@ -25,7 +25,7 @@ pub(crate) struct Identifiers {
     process: u8,
 }
 
-/// Whose a datagram is, as far as its first bytes say.
+/// Owner of a datagram, as far as its first bytes say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// This worker's, or nobody's.
@@ -44,7 +44,7 @@ impl Identifiers {
         Self { worker: u16::try_from(worker).unwrap_or(0) % workers, workers, process }
     }
 
-    /// Whose a datagram is. Clients choose the identifiers of their first ones (RFC 9000 §7.2): one that looks like ours is
+    /// Returns whose a datagram is. Clients choose the identifiers of their first ones (RFC 9000 §7.2): one that looks like ours is
     /// treated alike each time.
     pub(crate) fn owner(&self, datagram: &[u8]) -> Owner {
         match *datagram {

@@ -10,7 +10,7 @@ pub const BIDIRECTIONAL_STREAMS_COUNT: u32 = 100;
 /// others are refused at once. Answers: reserved-stream-flood.
 pub const UNIDIRECTIONAL_STREAMS_COUNT: u32 = 8;
 
-/// What a client may send on one stream before it is read, where its connection began while the worker had no room. Default: 262144.
+/// Amount that a client may send on one stream before it is read, where its connection began while the worker had no room. Default: 262144.
 /// Unit: bytes. Reason: 100 Mbit/s over 20 ms; the transport can't change it later. Answers: window-ignored, stalled-uploads.
 pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 
@@ -18,16 +18,16 @@ pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 /// 100 ms. Answers: window-ignored.
 pub const STREAM_WINDOW_BYTES_MAX: u32 = 2 << 20;
 
-/// What a client may send on all streams before it is read, at first. Default: 65536. Unit: bytes. Reason: as much as the
+/// Amount that a client may send on all streams before it is read, at first. Default: 65536. Unit: bytes. Reason: as much as the
 /// open streams may have is charged to the connection, for the transport does not tell how much has come; it doubles whenever as much was
 /// read. Answers: window-ignored.
 pub const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// What a client may send on all streams before it is read, once it has sent much, in windows of a stream. Default: 2. Unit:
+/// Amount that a client may send on all streams before it is read, once it has sent much, in windows of a stream. Default: 2. Unit:
 /// windows. Reason: two uploads at once as fast as one. Answers: window-ignored.
 pub const CONNECTION_WINDOWS_COUNT: u32 = 2;
 
-/// What a server may send on all streams of a connection that was begun here, before it is read. Default: 33554432. Unit:
+/// Amount that a server may send on all streams of a connection that was begun here, before it is read. Default: 33554432. Unit:
 /// bytes. Reason: 128 responses that are not read keep no other one back. Answers: none.
 pub const OUTWARD_WINDOW_BYTES: u32 = 32 << 20;
 
@@ -35,7 +35,7 @@ pub const OUTWARD_WINDOW_BYTES: u32 = 32 << 20;
 /// Unit: streams. Reason: requests on the others would wait until such a receiver reads. Answers: window-ignored.
 pub const STALLED_STREAMS_COUNT: u32 = 8;
 
-/// What may be sent and not acknowledged, or wait to be sent, where the congestion window is small. Default: 65536. Unit:
+/// Amount that may be sent and not acknowledged, or wait to be sent, where the congestion window is small. Default: 65536. Unit:
 /// bytes. Reason: many small responses at once. Answers: none.
 pub const SEND_WINDOW_BYTES: u64 = 64 * 1024;
 

@@ -6,7 +6,7 @@ use quinn_proto::{ConnectionError, TransportErrorCode};
 /// H3_NO_ERROR (RFC 9114 §8.1).
 pub(crate) const NO_ERROR: u64 = 0x100;
 
-/// Where the codes of TLS's alerts begin (RFC 9000 §20.1).
+/// Start of the codes of TLS's alerts (RFC 9000 §20.1).
 const CRYPTO_ERROR: u64 = 0x100;
 
 /// The alert of a peer that has no protocol in common (RFC 7301 §3.2).
@@ -47,7 +47,7 @@ pub(crate) fn close_reason(error: &ConnectionError) -> CloseReason {
     }
 }
 
-/// What was wrong with TLS, if that ended a connection (RFC 9001 §4.8), by us or by the peer.
+/// Returns what was wrong with TLS, if that ended a connection (RFC 9001 §4.8), by us or by the peer.
 pub(crate) fn tls_failure(error: &ConnectionError) -> Option<String> {
     let (code, text) = match error {
         ConnectionError::TransportError(error) => (error.code, error.reason.clone()),

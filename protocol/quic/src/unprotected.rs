@@ -51,7 +51,7 @@ fn keys() -> Keys {
     }
 }
 
-/// What a server needs to begin such handshakes.
+/// Configuration of a server for such handshakes.
 pub(crate) struct Unprotected;
 
 impl ServerConfig for Unprotected {

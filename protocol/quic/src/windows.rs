@@ -5,7 +5,7 @@ use crate::limits::{
     STALLED_STREAMS_COUNT,
 };
 
-/// What a piece of a stream takes besides its bytes while it is not read: its place in the order, and what it shares.
+/// Memory that a piece of a stream takes besides its bytes while it is not read: its place in the order, and what it shares.
 const PIECE_BYTES: usize = 160;
 
 /// The most pieces that the transport keeps of one stream: it merges what is beyond, or ends the connection.
@@ -18,9 +18,9 @@ const CONGESTION_WINDOWS: u64 = 3;
 #[derive(Debug)]
 struct Open {
     stream: u64,
-    /// What had arrived on the connection before it was opened.
+    /// Bytes that had arrived on the connection before it was opened.
     arrived_before: u64,
-    /// What was read of it, and of those that came between it and the next one and are over.
+    /// Bytes that were read of it, and of those that came between it and the next one and are over.
     read: u64,
     /// Not everything that has come was read when there was something last.
     is_stalled: bool,
@@ -31,7 +31,7 @@ struct Open {
 pub(crate) struct Receiving {
     /// Streams of requests of which more may come, in order.
     open: Vec<Open>,
-    /// What was read of all in the list.
+    /// Bytes that were read of all in the list.
     read: u64,
     /// Bytes of datagrams that have arrived.
     arrived: u64,
@@ -44,12 +44,12 @@ pub(crate) struct Receiving {
     stalled_max: u32,
     /// Of the pieces that have come, those that were read or are known not to be kept.
     pieces_read: u64,
-    /// What may come on one stream before it is read.
+    /// Bytes that may come on one stream before it is read.
     stream_bytes: u32,
-    /// What may come on all before it is read, beside what stalled streams have, and what it may grow to.
+    /// Bytes that may come on all before they are read, beside what stalled streams have, and what it may grow to.
     shared_bytes: u32,
     shared_bytes_max: u32,
-    /// What was read since the window had this size.
+    /// Bytes that were read since the window had this size.
     read_since: u64,
 }
 
@@ -163,12 +163,12 @@ impl Receiving {
         grows.then(|| self.window())
     }
 
-    /// What the peer may send before it is read.
+    /// Returns what the peer may send before it is read.
     fn window(&self) -> u32 {
         self.shared_bytes + self.stalled_most * self.stream_bytes
     }
 
-    /// What the transport keeps at most of what has come and was not read, in bytes; `pieces` have come on all streams until
+    /// Returns what the transport keeps at most of what has come and was not read, in bytes; `pieces` have come on all streams until
     /// now. It does not tell how much that is: it is no more than the windows of the open streams, and than what has
     /// arrived since the first of them was opened.
     pub(crate) fn held_bytes(&self, pieces: u64) -> usize {
@@ -184,10 +184,10 @@ impl Receiving {
 /// The sending side of a connection.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    /// What was written to each stream of which not everything is acknowledged, in order.
+    /// Bytes that were written to each stream of which not everything is acknowledged, in order.
     written: Vec<(u64, u64)>,
     written_bytes: u64,
-    /// What the transport takes before it is acknowledged, and the most that it was since everything was.
+    /// Bytes that the transport takes before they are acknowledged, and the most that it was since everything was.
     window: u64,
     window_most: u64,
 }
@@ -233,12 +233,12 @@ impl Sending {
         }
     }
 
-    /// Whether the peer has everything.
+    /// Returns whether the peer has everything.
     pub(crate) fn is_acknowledged(&self) -> bool {
         self.written.is_empty()
     }
 
-    /// What the transport keeps at most, in bytes.
+    /// Returns what the transport keeps at most, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let places = self.written.capacity() * size_of::<(u64, u64)>();
         self.written_bytes.min(self.window_most) as usize + places
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::limits::STREAM_WINDOW_BYTES;
 
-    /// What a server's end holds besides the place of its one stream.
+    /// Returns what a server's end holds besides the place of its one stream.
     fn held(receiving: &Receiving) -> usize {
         receiving.held_bytes(receiving.pieces_read) - receiving.open.capacity() * size_of::<Open>()
     }

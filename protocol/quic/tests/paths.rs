@@ -13,7 +13,7 @@ const SERVER: usize = 1;
 /// The port of the client after it has moved.
 const OTHER_PORT: u16 = 50_001;
 
-/// What each side of a transfer sends.
+/// Bytes that each side of a transfer sends.
 const BODY_BYTES: usize = 300_000;
 
 /// A request with a body, and its response with one, both under way.

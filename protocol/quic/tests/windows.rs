@@ -133,7 +133,7 @@ fn what_waits_in_the_transport_follows_the_congestion_window() {
     assert!((2 * SEND_WINDOW_BYTES..SEND_WINDOW_BYTES_MAX + 4096).contains(&most), "{most}");
 }
 
-/// What a client sends of a body that is not read, in bytes.
+/// Returns what a client sends of a body that is not read, in bytes.
 fn sent_unread(has_room: bool) -> usize {
     let mut world = World::new(1, 0);
     world.jitter = Duration::ZERO;

@@ -3,7 +3,7 @@
 /// The weight of a member in thousandths (§12.4.2).
 const FULL: u16 = 1000;
 
-/// What a client thinks of a coding.
+/// Weights that a client gives to codings.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weights {
     /// By name.

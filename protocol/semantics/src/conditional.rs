@@ -5,18 +5,18 @@ use http::Method;
 use crate::entity_tag::{EntityTag, tags};
 use crate::{FieldName, Head, parse_http_date};
 
-/// What is known of the representation that would be sent.
+/// Validators of the representation that would be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Validators<'a> {
     /// Its entity tag.
     pub entity_tag: Option<EntityTag<'a>>,
     /// When it was modified last, in seconds since the epoch.
     pub last_modified: Option<u64>,
-    /// Whether it surely was not modified twice in that second (§8.8.2.2).
+    /// True if it surely was not modified twice in that second (§8.8.2.2).
     pub last_modified_is_strong: bool,
 }
 
-/// What the conditions of a request come to (§13.2.2).
+/// Result of a request's conditions (§13.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precondition {
     /// The method is to be performed; `range` says whether a `Range` field counts.
@@ -69,7 +69,7 @@ impl<'a> Conditions<'a> {
         found
     }
 
-    /// Whether a request has any of these fields but `Accept-Encoding`, at a fraction of the cost of finding
+    /// Returns whether a request has any of these fields but `Accept-Encoding`, at a fraction of the cost of finding
     /// them.
     #[inline]
     #[must_use]
@@ -89,14 +89,14 @@ impl<'a> Conditions<'a> {
         })
     }
 
-    /// Whether the request has none of these fields.
+    /// Returns whether the request has none of these fields.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.accept_encoding.is_none() && self.range.is_none() && self.is_unconditional()
     }
 
-    /// Whether every answer but the plain one is out of the question.
+    /// Returns whether every answer but the plain one is out of the question.
     #[inline]
     fn is_unconditional(&self) -> bool {
         self.if_match.is_none()

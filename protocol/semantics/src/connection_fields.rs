@@ -2,7 +2,7 @@
 
 use crate::FieldName;
 
-/// Whether HTTP/2 forbids the field (RFC 9113 §8.2.2). `te` is allowed there with the value
+/// Returns whether HTTP/2 forbids the field (RFC 9113 §8.2.2). `te` is allowed there with the value
 /// `trailers` only, and is not listed here.
 #[inline]
 #[must_use]
@@ -17,7 +17,7 @@ pub const fn is_connection_specific(name: FieldName) -> bool {
     )
 }
 
-/// Whether an intermediary must not forward the field, even when no `Connection` field lists it. `trailer` is none of
+/// Returns whether an intermediary must not forward the field, even when no `Connection` field lists it. `trailer` is none of
 /// them (RFC 9110 §6.6.2): some recipients take only those trailers that it has announced.
 #[must_use]
 pub fn is_hop_by_hop(name: FieldName) -> bool {

@@ -9,14 +9,14 @@ use crate::Head;
 /// The worker's buffers and clock, lent to a connection for one turn.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// What arrived. A connection consumes what it can use and leaves an incomplete rest.
+    /// Input. A connection consumes what it can use and leaves an incomplete rest.
     pub input: &'a mut ReceiveBuffer,
-    /// What is to be sent.
+    /// Output that is to be sent.
     pub output: &'a mut SendQueue,
     /// How many bytes may wait in `output` before bodies are asked for no more, and before no
     /// further request is read.
     pub output_limit: usize,
-    /// Where the latest head or trailers stand.
+    /// The latest head or trailers.
     pub head: &'a mut Head,
     /// The time of this turn.
     pub now: Instant,

@@ -7,20 +7,20 @@ use std::time::Instant;
 pub struct Deadline {
     /// When.
     pub at: Instant,
-    /// What will have failed to happen.
+    /// The event that will have failed to happen.
     pub reason: DeadlineReason,
 }
 
-/// What a deadline waits for.
+/// The event that a deadline waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadlineReason {
     /// The TLS handshake to finish.
     Handshake,
     /// A request's head, or a connection preface, to be complete.
     Head,
-    /// The next octets of a body.
+    /// The next bytes of a body.
     Body,
-    /// The peer to take octets of ours, or to open a window.
+    /// The peer to take bytes of ours, or to open a window.
     Write,
     /// The next request.
     Idle,

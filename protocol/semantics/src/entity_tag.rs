@@ -5,9 +5,9 @@ use crate::limits::ENTITY_TAGS_COUNT;
 /// One entity tag, weak or strong, as it stands in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag<'a> {
-    /// Whether it says only that representations are equivalent.
+    /// True if it says only that representations are equivalent.
     pub weak: bool,
-    /// What stands between the quotes.
+    /// The characters between the quotes.
     pub opaque: &'a [u8],
 }
 

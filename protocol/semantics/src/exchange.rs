@@ -20,7 +20,7 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExchangeId(pub u32);
 
-/// Whether a part of a message is its last.
+/// A mark on a part of a message: whether it is the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// More follows.
@@ -29,7 +29,7 @@ pub enum End {
     Yes,
 }
 
-/// What the peer did to one exchange, or what has become possible for it.
+/// An event of one exchange: an action of the peer, or something that has become possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExchangeEvent {
     /// A request's head, or a final response's, stands in the context's head. With [`End::Yes`]
@@ -53,7 +53,7 @@ pub enum ExchangeEvent {
     Aborted(AbortReason),
 }
 
-/// Who caused an error.
+/// The party that caused an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The other end of the connection.
@@ -67,13 +67,13 @@ pub enum Blame {
 /// Why an exchange ended before it was complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortReason {
-    /// Who caused it.
+    /// The party that caused it.
     pub blame: Blame,
-    /// Whether the peer has certainly not acted on the request: repeating it is safe.
+    /// True if the peer has certainly not acted on the request: repeating it is safe.
     pub untouched: bool,
     /// A short fixed name of it, for counters: `client-reset`, `eof`, `handler-panic` …
     pub name: &'static str,
-    /// What happened, for a log: one fixed sentence.
+    /// Description for a log: one fixed sentence.
     pub what: &'static str,
 }
 
@@ -97,11 +97,11 @@ impl AbortReason {
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloseReason {
-    /// Who caused it; `None` for an orderly end.
+    /// The party that caused it; `None` for an orderly end.
     pub blame: Option<Blame>,
     /// A short fixed name, for counters: `eof`, `idle`, `protocol-error`, `rapid-reset` …
     pub name: &'static str,
-    /// What happened, for a log: one fixed sentence.
+    /// Description for a log: one fixed sentence.
     pub what: &'static str,
     /// An orderly end would pass for the end of the message that was under way: the transport is to
     /// be reset.
@@ -128,7 +128,7 @@ impl CloseReason {
     }
 }
 
-/// What happened to the connection as a whole.
+/// An event of the connection as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEvent {
     /// The peer will take or send no new exchange; those with a higher number were not acted on.
@@ -143,7 +143,7 @@ pub enum ConnectionEvent {
     },
 }
 
-/// What a connection reports when it is polled.
+/// A report of a connection that is polled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Something about one exchange.

@@ -131,7 +131,7 @@ const fn by_hash() -> [u8; SLOTS] {
 /// The longest interned name and its colon fit into so many bytes.
 const LINE_BYTES: usize = 32;
 
-/// The octets of a name and its colon; and which bits of a line tell whether it begins with them: of a letter all but
+/// The bytes of a name and its colon; and which bits of a line tell whether it begins with them: of a letter all but
 /// its case, of what follows the colon none.
 struct Pattern {
     words: [u64; LINE_BYTES / 8],
@@ -179,20 +179,20 @@ static BY_LINE: [u8; SLOTS] = {
 
 const ONES: u64 = u64::MAX / 0xff;
 
-/// Marks, in the top bit of each octet, the first colon of a word, and perhaps octets behind it.
+/// Marks, in the top bit of each byte, the first colon of a word, and perhaps bytes behind it.
 #[inline]
 const fn colons(word: u64) -> u64 {
     let other = word ^ (ONES * b':' as u64);
     other.wrapping_sub(ONES) & !other & (ONES * 0x80)
 }
 
-/// The bits of the octets before the first that is marked; nearly all bits if none is.
+/// The bits of the bytes before the first that is marked; nearly all bits if none is.
 #[inline]
 const fn before(marks: u64) -> u64 {
     (marks.wrapping_sub(1) & !marks) >> 7
 }
 
-/// The first sixteen octets up to the colon, whatever their case, tell the known names apart.
+/// The first sixteen bytes up to the colon, whatever their case, tell the known names apart.
 #[inline]
 const fn slot_of_line(first: u64, second: u64) -> usize {
     const CASE: u64 = ONES * 0x20;

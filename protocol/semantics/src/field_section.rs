@@ -2,10 +2,10 @@
 
 use crate::{NameKind, Text};
 
-/// What a field counts for beyond its name and value, in bytes (RFC 7541 §4.1, RFC 9113 §6.5.2).
+/// Size that a field counts for beyond its name and value, in bytes (RFC 7541 §4.1, RFC 9113 §6.5.2).
 pub const FIELD_OVERHEAD: usize = 32;
 
-/// What is known of a field, as a set of bits. None: it is valid and is to be kept as it is.
+/// Facts about a field, as a set of bits. None: it is valid and is to be kept as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Note(u8);
 
@@ -37,7 +37,7 @@ impl Note {
         Self(if holds { self.0 } else { 0 })
     }
 
-    /// Whether all of these bits are set.
+    /// Returns whether all of these bits are set.
     #[inline]
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
@@ -51,7 +51,7 @@ impl Note {
         Self(self.0 & other.0)
     }
 
-    /// Whether name and value may be sent.
+    /// Returns whether name and value may be sent.
     #[inline]
     #[must_use]
     pub const fn is_valid(self) -> bool {
@@ -64,23 +64,23 @@ impl Note {
 pub struct Line {
     /// How the name is known.
     pub kind: NameKind,
-    /// What is known of the field.
+    /// Facts about the field.
     pub note: Note,
-    /// Where the name begins in the text; there is none of it there unless the kind is [`NameKind::Other`].
+    /// Start of the name in the text; there is none of it there unless the kind is [`NameKind::Other`].
     pub start: usize,
-    /// Where the value begins in the text.
+    /// Start of the value in the text.
     pub value: usize,
-    /// Where the value ends.
+    /// End of the value.
     pub end: usize,
 }
 
-/// What a header block is decoded into: fields one after the other, each copied once.
+/// The target of a header block's decoder: fields one after the other, each copied once.
 pub trait FieldSection {
-    /// What a field with this name and value means to the section: [`Note::SPECIAL`] and [`Note::CHECKED`]. Kept in
+    /// Returns what a field with this name and value means to the section: [`Note::SPECIAL`] and [`Note::CHECKED`]. Kept in
     /// the table with each entry, so that it is found out once.
     fn note(kind: NameKind, value: &[u8]) -> Note;
 
-    /// Where names and values are appended.
+    /// Returns where names and values are appended.
     fn text(&mut self) -> &mut Text;
 
     /// Counts fields whose names and values take so many bytes together, with [32](FIELD_OVERHEAD) for each. False: one

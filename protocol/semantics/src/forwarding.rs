@@ -67,7 +67,7 @@ impl Head {
     }
 }
 
-/// Whether a `Connection` field names this field, so that it ends here.
+/// Returns whether a `Connection` field names this field, so that it ends here.
 #[cold]
 fn is_named(head: &Head, field: &Field<'_>) -> bool {
     field.known != Some(FieldName::ContentLength)

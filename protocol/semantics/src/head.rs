@@ -11,7 +11,7 @@ pub struct Span {
     end: u32,
 }
 
-/// What a [`Head`] begins with.
+/// The kind of a [`Head`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadKind {
     /// Method, target and version.
@@ -53,9 +53,9 @@ pub struct Field<'a> {
     pub known: Option<FieldName>,
     /// The name in lower case.
     pub name: &'a str,
-    /// The value without white space around it. Opaque octets: not always UTF-8.
+    /// The value without white space around it. Opaque bytes: not always UTF-8.
     pub value: &'a [u8],
-    /// Whether the peer said that the value must enter no compression table (RFC 7541 §6.2.3).
+    /// True if the peer said that the value must enter no compression table (RFC 7541 §6.2.3).
     pub sensitive: bool,
 }
 
@@ -114,7 +114,7 @@ impl Head {
         self.lines.clear();
     }
 
-    /// What the head begins with.
+    /// Returns what the head begins with.
     #[must_use]
     pub fn kind(&self) -> HeadKind {
         self.kind
@@ -159,14 +159,14 @@ impl Head {
         self.str(self.path)
     }
 
-    /// The same as octets, for who copies them: empty where [`authority`](Self::authority) is none.
+    /// The same as bytes, for who copies them: empty where [`authority`](Self::authority) is none.
     #[inline]
     #[must_use]
     pub fn authority_bytes(&self) -> &[u8] {
         self.authority.map_or(&[], |span| self.bytes(span))
     }
 
-    /// [`path_and_query`](Self::path_and_query) as octets, for who copies them.
+    /// [`path_and_query`](Self::path_and_query) as bytes, for who copies them.
     #[inline]
     #[must_use]
     pub fn path_and_query_bytes(&self) -> &[u8] {
@@ -454,7 +454,7 @@ impl Span {
         (self.end - self.start) as usize
     }
 
-    /// Whether the span is empty.
+    /// Returns whether the span is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {

@@ -11,7 +11,7 @@ use crate::{
 /// A body's length that nobody announced.
 pub const LENGTH_UNKNOWN: u64 = u64::MAX;
 
-/// What is exchanged on a stream.
+/// The kind of exchange on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExchangeKind {
     /// A request and a response.
@@ -35,7 +35,7 @@ pub struct HeadLimits {
     pub fields_count: u32,
 }
 
-/// What a header block on a stream must be.
+/// The kind of head that a header block on a stream must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedHead {
     /// The head of a request.
@@ -59,18 +59,18 @@ pub enum HeadSize {
     Absurd,
 }
 
-/// What a block came to, besides what stands in the head.
+/// Summary of a block: facts that are not in the head.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadSummary {
     /// Why the message is malformed (RFC 9113 §8.1.1).
     pub malformed: Option<&'static str>,
-    /// Whether it is within the limits.
+    /// Size compared with the limits.
     pub size: HeadSize,
     /// [`LENGTH_UNKNOWN`] without a Content-Length.
     pub content_length: u64,
     /// By the method and the type of the content.
     pub kind: ExchangeKind,
-    /// What a request says of its priority (RFC 9218 §5).
+    /// Priority that a request asks for (RFC 9218 §5).
     pub priority: Option<Priority>,
 }
 
@@ -416,7 +416,7 @@ fn is_te_of_trailers(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"trailers")
 }
 
-/// What the type of a gRPC call's bodies begins with.
+/// Start of the type of a gRPC call's bodies.
 const GRPC: &[u8] = b"application/grpc";
 
 /// The fields that mean something to HTTP/2 and HTTP/3, or are not allowed in it.
@@ -439,7 +439,7 @@ static IS_SPECIAL: [bool; FieldName::ALL.len()] = {
     special
 };
 
-/// What is said of a pseudo-field whose value is not right for it.
+/// Returns what is said of a pseudo-field whose value is not right for it.
 #[cold]
 fn wrong(pseudo: Pseudo) -> &'static str {
     match pseudo {

@@ -1,4 +1,4 @@
-//! What HTTP means in every version (RFC 9110): one vocabulary of heads, exchanges and events.
+//! Semantics of HTTP in every version (RFC 9110): one vocabulary of heads, exchanges and events.
 //!
 //! HTTP/1.1 and HTTP/2 speak in the same [`ExchangeEvent`]s about the same [`Head`], and take the
 //! same [`RequestHead`] and [`ResponseHead`], so that nothing above them is written twice.

@@ -5,7 +5,7 @@
 /// Answers: many-ranges.
 pub const RANGES_COUNT: usize = 16;
 
-/// What all ranges of a request may ask for together, in times the length of the representation; more gets it whole.
+/// Size that all ranges of a request may ask for together, in times the length of the representation; more gets it whole.
 /// Default: 2. Unit: times the length. Reason: overlapping ranges are sent once, but who asks for the same bytes many times wants no part.
 /// Answers: overlapping-ranges.
 pub const RANGES_TOTAL_COUNT: u64 = 2;

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-/// Whether a response with this status to this method never has content, whatever its fields say.
+/// Returns whether a response with this status to this method never has content, whatever its fields say.
 #[inline]
 #[must_use]
 pub fn has_no_body(request_method: &Method, status: StatusCode) -> bool {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Whether a terminal or an editor takes a character for an order: a control (C0, DEL, C1), or one that changes the
+/// Returns whether a terminal or an editor takes a character for an order: a control (C0, DEL, C1), or one that changes the
 /// direction or the lines in which it shows what follows.
 #[inline]
 #[must_use]

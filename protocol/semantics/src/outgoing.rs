@@ -14,7 +14,7 @@ pub struct FieldRef<'a> {
     pub name: &'a str,
     /// The value, without white space around it.
     pub value: &'a [u8],
-    /// Whether the value is a secret: it never enters a compression table (RFC 7541 §7.1.3).
+    /// True if the value is a secret: it never enters a compression table (RFC 7541 §7.1.3).
     pub sensitive: bool,
 }
 
@@ -116,7 +116,7 @@ impl<'a, S> ResponseHead<'a, S> {
     }
 }
 
-/// What follows the head of a final response.
+/// The content after the head of a final response.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// Nothing: the message ends with its head.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{Clock, millis};
 
-/// What a body must keep to.
+/// Limits of a body's pace.
 #[derive(Debug, Clone, Copy)]
 pub struct PaceLimits {
     /// How long it may pause.
@@ -76,7 +76,7 @@ impl Pace {
     }
 }
 
-/// Whether so many bytes in so many milliseconds are at least `rate` bytes per second.
+/// Returns whether so many bytes in so many milliseconds are at least `rate` bytes per second.
 #[must_use]
 pub fn keeps_pace(bytes: u32, passed_ms: u32, rate: u32) -> bool {
     u64::from(bytes) * 1000 >= u64::from(passed_ms) * u64::from(rate)

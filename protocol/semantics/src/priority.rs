@@ -5,7 +5,7 @@
 pub struct Priority {
     /// 0 (first) to 7 (last).
     pub urgency: u8,
-    /// Whether it shares its turn with others of the same urgency.
+    /// True if it shares its turn with others of the same urgency.
     pub incremental: bool,
 }
 

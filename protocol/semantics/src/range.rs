@@ -39,7 +39,7 @@ pub fn unsatisfied_content_range(complete_length: u64) -> String {
     format!("bytes */{complete_length}")
 }
 
-/// What a `Range` field asks for.
+/// The ranges that a `Range` field asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RangeRequest {
     /// The whole representation: the field is to be ignored, because it is wrong, is in another unit,
@@ -88,7 +88,7 @@ pub fn parse_range(value: &[u8], complete_length: u64) -> RangeRequest {
     RangeRequest::Parts(joined(parts))
 }
 
-/// What follows `bytes=`, in any case.
+/// Returns what follows `bytes=`, in any case.
 fn range_set(value: &[u8]) -> Option<&[u8]> {
     let at = value.iter().position(|byte| *byte == b'=')?;
     value[..at].eq_ignore_ascii_case(b"bytes").then(|| &value[at + 1..])

@@ -45,7 +45,7 @@ fn check_each(fields: &[FieldRef<'_>]) -> Result<u64, Misuse> {
     Ok(length)
 }
 
-/// Whether HTTP/2 and HTTP/3 take the field, from a request or from another message.
+/// Returns whether HTTP/2 and HTTP/3 take the field, from a request or from another message.
 #[inline]
 #[must_use]
 pub fn travels(field: &FieldRef<'_>, request: bool) -> bool {

@@ -33,13 +33,13 @@ const fn token_lower() -> [u8; 256] {
     table
 }
 
-/// Whether `bytes` is a token (RFC 9110 §5.6.2).
+/// Returns whether `bytes` is a token (RFC 9110 §5.6.2).
 #[must_use]
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| TOKEN_LOWER[usize::from(*byte)] != 0)
 }
 
-/// Whether `bytes` may be a field value (RFC 9110 §5.5): no control octets but HTAB, and no space
+/// Returns whether `bytes` may be a field value (RFC 9110 §5.5): no control bytes but HTAB, and no space
 /// or tab at either end.
 #[inline]
 #[must_use]
@@ -49,11 +49,11 @@ pub fn is_field_value(bytes: &[u8]) -> bool {
     !blank(*first) && !blank(*last) && !has_control(bytes)
 }
 
-/// Whether an octet is a control octet other than HTAB.
+/// Returns whether a byte is a control byte other than HTAB.
 ///
-/// The plain form is the last line. Values are short and nearly always clean, so eight octets at a
+/// The plain form is the last line. Values are short and nearly always clean, so eight bytes at a
 /// time are first looked at together, which takes a third of the instructions: only a value with
-/// something below 0x20 or with 0x7f, or one shorter than four octets, is looked at octet by octet.
+/// something below 0x20 or with 0x7f, or one shorter than four bytes, is looked at byte by byte.
 #[inline]
 fn has_control(bytes: &[u8]) -> bool {
     let (words, _) = bytes.as_chunks::<8>();
@@ -71,7 +71,7 @@ fn has_control(bytes: &[u8]) -> bool {
     !clean && bytes.iter().any(|&byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
 }
 
-/// Not zero when one of eight octets is below 0x20 or is 0x7f.
+/// Not zero when one of eight bytes is below 0x20 or is 0x7f.
 #[inline]
 fn suspicious(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
@@ -81,8 +81,8 @@ fn suspicious(word: u64) -> u64 {
     (low | is_delete) & (ONES * 0x80)
 }
 
-/// Whether `bytes` may be a request target in origin, absolute or asterisk form: the characters of RFC 3986, and, as
-/// every deployed server allows, the rest of printable ASCII but `#`; never white space, controls or octets above 0x7f.
+/// Returns whether `bytes` may be a request target in origin, absolute or asterisk form: the characters of RFC 3986, and, as
+/// every deployed server allows, the rest of printable ASCII but `#`; never white space, controls or bytes above 0x7f.
 #[inline]
 #[must_use]
 pub fn is_valid_target(bytes: &[u8]) -> bool {
@@ -93,7 +93,7 @@ pub fn is_valid_target(bytes: &[u8]) -> bool {
     !bytes.is_empty() && words.iter().fold(refused(0, &last), refused) == 0
 }
 
-/// Not zero when one of eight octets may not stand in a target.
+/// Not zero when one of eight bytes may not stand in a target.
 #[inline]
 fn refused_in_target(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
@@ -102,7 +102,7 @@ fn refused_in_target(word: u64) -> u64 {
     (below(word, 0x21) | equal(0x7f) | equal(b'#') | word) & (ONES * 0x80)
 }
 
-/// Whether `bytes` is a scheme (RFC 3986 §3.1).
+/// Returns whether `bytes` is a scheme (RFC 3986 §3.1).
 #[must_use]
 #[inline]
 pub fn is_valid_scheme(bytes: &[u8]) -> bool {
@@ -114,7 +114,7 @@ fn is_uncommon_scheme(bytes: &[u8]) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
 }
 
-/// Whether `bytes` is `uri-host [":" port]` (RFC 9110 §7.2): a registered name, an IPv4 address or
+/// Returns whether `bytes` is `uri-host [":" port]` (RFC 9110 §7.2): a registered name, an IPv4 address or
 /// an IPv6 address in brackets, then at most five digits of port up to 65535. User information and an
 /// empty host are refused.
 #[must_use]
@@ -168,7 +168,7 @@ static HOST: [bool; 256] = {
     table
 };
 
-/// Whether these are the digits of a port; none at all is allowed (RFC 3986 §3.2.3).
+/// Returns whether these are the digits of a port; none at all is allowed (RFC 3986 §3.2.3).
 #[inline]
 fn is_port(digits: &[u8]) -> bool {
     let mut number = 0;
@@ -185,7 +185,7 @@ fn is_port(digits: &[u8]) -> bool {
     digits.len() <= 5
 }
 
-/// A registered name in which octets may be escaped.
+/// A registered name in which bytes may be escaped.
 fn is_escaped_name(host: &[u8]) -> bool {
     let mut index = 0;
     while index < host.len() {

@@ -6,9 +6,9 @@ use percent_encoding::{percent_decode, percent_decode_str};
 
 /// Decodes a path and checks that it can only name what lies below a root: it begins with a slash, no
 /// segment is empty but the last, none is `.` or `..`, and none has a slash, a backslash or a control
-/// octet in it, however they were written. `None` is any other path.
+/// byte in it, however they were written. `None` is any other path.
 ///
-/// What comes back is one name for each thing, but for the slash that a folder ends with; without an
+/// What comes back is one name for each thing, but for the slash that a directory ends with; without an
 /// escape it is the path itself.
 #[must_use]
 pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
@@ -34,7 +34,7 @@ pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
 /// How often escapes are decoded to find a dot segment: servers that decode the path of a decoded target read `%252e` as a dot.
 const DECODINGS_COUNT: usize = 2;
 
-/// Whether a server could leave the folder that a path names, or name it in another way: a segment is `.` or `..`, as
+/// Returns whether a server could leave the directory that a path names, or name it in another way: a segment is `.` or `..`, as
 /// it is sent or decoded, once or twice. Slashes and backslashes end a segment, escaped ones too; what follows `;`, `?`,
 /// `#`, a space or a control character does not count, for some servers cut a segment there.
 #[must_use]
@@ -55,7 +55,7 @@ pub fn has_dot_segment(path: &[u8]) -> bool {
     false
 }
 
-/// Whether a segment is `.` or `..` as it stands.
+/// Returns whether a segment is `.` or `..` as it stands.
 fn names_dots(path: &[u8]) -> bool {
     path.contains(&b'.')
         && path.split(|byte| matches!(byte, b'/' | b'\\')).any(|segment| {

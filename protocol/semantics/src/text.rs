@@ -25,14 +25,14 @@ impl Text {
         self.used
     }
 
-    /// Whether nothing was appended.
+    /// Returns whether nothing was appended.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// What was appended.
+    /// Returns what was appended.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {

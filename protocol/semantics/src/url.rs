@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use crate::is_valid_authority;
 
-/// What a URL says is spoken.
+/// The protocol that a URL names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// `http`.
@@ -43,13 +43,13 @@ impl Scheme {
         }
     }
 
-    /// Whether bytes are sealed by TLS.
+    /// Returns whether bytes are sealed by TLS.
     #[must_use]
     pub fn is_tls(self) -> bool {
         matches!(self, Self::Https | Self::H3 | Self::Wss)
     }
 
-    /// Whether it is a WebSocket's.
+    /// Returns whether it is a WebSocket's.
     #[must_use]
     pub fn is_websocket(self) -> bool {
         matches!(self, Self::Ws | Self::Wss)
@@ -71,7 +71,7 @@ impl Scheme {
 /// A URL in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// What it begins with.
+    /// The scheme.
     pub scheme: Scheme,
     /// A name or an address, an IPv6 address without its brackets.
     pub host: String,
@@ -86,7 +86,7 @@ pub struct Url {
 pub struct UrlError {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub why: String,
 }
 
@@ -118,7 +118,7 @@ impl Url {
         Ok(Self { scheme, host, explicit_port, path })
     }
 
-    /// Where `reference` leads from here (RFC 3986 §5.2), with one of these schemes.
+    /// Returns where `reference` leads from here (RFC 3986 §5.2), with one of these schemes.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Url {
         }
     }
 
-    /// Whether both are of the same scheme, host and port (RFC 6454 §4).
+    /// Returns whether both are of the same scheme, host and port (RFC 6454 §4).
     #[must_use]
     pub fn is_same_origin(&self, other: &Self) -> bool {
         (self.scheme, self.port()) == (other.scheme, other.port())

@@ -107,7 +107,7 @@ impl ServerTls {
         match self.0 {}
     }
 
-    /// Whether QUIC can be spoken.
+    /// Returns whether QUIC can be spoken.
     #[must_use]
     pub fn allows_quic(&self) -> bool {
         match self.0 {}
@@ -129,13 +129,13 @@ pub struct TlsLayer(Never);
 
 #[allow(clippy::missing_errors_doc, reason = "none of it is ever called")]
 impl TlsLayer {
-    /// Whether the handshake is under way.
+    /// Returns whether the handshake is under way.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         match self.0 {}
     }
 
-    /// What the handshake agreed on.
+    /// Returns what the handshake agreed on.
     #[must_use]
     pub fn facts(&self) -> Option<HandshakeFacts> {
         match self.0 {}
@@ -186,13 +186,13 @@ impl TlsLayer {
         match self.0 {}
     }
 
-    /// What it keeps, in bytes.
+    /// Returns what it keeps, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         match self.0 {}
     }
 
-    /// Whether there is something to write.
+    /// Returns whether there is something to write.
     #[must_use]
     pub fn wants_write(&self) -> bool {
         match self.0 {}

@@ -110,7 +110,7 @@ impl Identity {
     }
 }
 
-/// Whether the first private key is one that a password protects: by RFC 7468 §11, or by the header of RFC 1421
+/// Returns whether the first private key is one that a password protects: by RFC 7468 §11, or by the header of RFC 1421
 /// §4.6.1.1 that OpenSSL writes in older formats.
 fn is_encrypted(pem: &[u8]) -> bool {
     let text = String::from_utf8_lossy(pem);

@@ -72,7 +72,7 @@ fn attribute(pair: &[u8]) -> Option<String> {
     match (name, text) {
         (Some((_, name)), Some(text)) => Some(format!("{name}={}", escaped(text))),
         (Some((_, name)), None) => Some(format!("{name}=#{}", hex(value))),
-        // RFC 4514 §2.4 asks for the number with dots; its octets say as much.
+        // RFC 4514 §2.4 asks for the number with dots; its bytes say as much.
         (None, _) => Some(format!("#{}=#{}", hex(identifier), hex(value))),
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
         (usize::from(first), rest)
     } else {
         let count = usize::from(first & 0x7f);
-        // More than 65,535 octets are no part of a certificate.
+        // More than 65,535 bytes are no part of a certificate.
         if !(1..=2).contains(&count) || rest.len() < count {
             return None;
         }

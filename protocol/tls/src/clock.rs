@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
-/// Where the time of day comes from, for the validity of certificates and tickets.
+/// Source of the time of day, for the validity of certificates and tickets.
 #[derive(Clone, Copy)]
 pub struct WallClock(pub fn() -> SystemTime);
 

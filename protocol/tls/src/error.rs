@@ -1,4 +1,4 @@
-//! What can be wrong with a certificate, a key or a peer.
+//! Errors of a certificate, a key or a peer.
 
 use thiserror::Error;
 
@@ -40,12 +40,12 @@ pub enum IdentityError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct TlsFailure {
-    /// What happened.
+    /// Description of the error.
     pub what: String,
     /// A short fixed name of it, for counters: `alert`, `incompatible`, `certificate`, `no-certificate`
     /// ([`TlsFailure::NO_CERTIFICATE`]), `not-tls`, `misbehaved` or `other`.
     pub kind: &'static str,
-    /// Whether it happened before the handshake was complete.
+    /// True if it happened before the handshake was complete.
     pub in_handshake: bool,
 }
 

@@ -38,7 +38,7 @@ impl Alpn {
     }
 }
 
-/// What the handshake agreed on.
+/// Results of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandshakeFacts {
     /// `TLSv1.3` or `TLSv1.2`.
@@ -51,7 +51,7 @@ pub struct HandshakeFacts {
     pub alpn: Option<Alpn>,
     /// The name that the client asked for (servers only).
     pub server_name: Option<String>,
-    /// Whether an earlier session was resumed.
+    /// True if an earlier session was resumed.
     pub resumed: bool,
     /// The certificate that the client has shown (servers only); none when it was not asked, or had none.
     pub client: Option<Arc<ClientCertificate>>,

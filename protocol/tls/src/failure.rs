@@ -4,7 +4,7 @@ use rustls::InvalidMessage;
 
 use crate::TlsFailure;
 
-/// Whether rustls has found no certificate to send: it has no variant for that.
+/// Returns whether rustls has found no certificate to send: it has no variant for that.
 fn is_without_certificate(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::General(what) if what == "no server certificate chain resolved")
 }
@@ -27,7 +27,7 @@ pub(crate) fn kind_of(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// What is said of an error. `server_name`: what the client has requested.
+/// Returns what is said of an error. `server_name`: what the client has requested.
 pub(crate) fn text_of(error: &rustls::Error, server_name: Option<&str>) -> String {
     match error {
         _ if is_without_certificate(error) => match server_name {

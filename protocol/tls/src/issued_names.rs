@@ -15,7 +15,7 @@ use crate::issued::VALIDATION;
 /// The names of a listener whose certificates are in a table, or will be.
 #[derive(Debug, Clone)]
 pub struct IssuedNames {
-    /// Where the certificates are.
+    /// The certificates.
     pub table: Issued,
     /// The names, in lower case, without wildcards. The first that has a certificate has the default one, where there is no other.
     pub names: Vec<String>,
@@ -23,7 +23,7 @@ pub struct IssuedNames {
 
 #[cfg(feature = "rustls")]
 impl IssuedNames {
-    /// Whether `name` has a certificate of the table or none.
+    /// Returns whether `name` has a certificate of the table or none.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.names.iter().any(|own| own == name)
     }

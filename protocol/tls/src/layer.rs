@@ -76,15 +76,15 @@ pub struct TlsLayer {
     connection: Box<Connection>,
     /// Plaintext that no parser could use yet.
     rest: Box<[u8]>,
-    /// What the parts of this turn took beyond their content, in bytes.
+    /// Size of the parts of this turn beyond their content, in bytes.
     overhead_bytes: usize,
     /// Records that wait to be written, by the plaintext in them, in bytes.
     sealed_bytes: usize,
     /// Once everything is sealed, the peer is told that nothing more comes.
     closing: bool,
-    /// What the client's certificate says, once somebody has asked.
+    /// Facts of the client's certificate, once somebody has asked.
     client: OnceCell<Option<Arc<ClientCertificate>>>,
-    /// What the handshake agreed on, once somebody has asked for a share in it.
+    /// Results of the handshake, once somebody has asked for a share in it.
     facts: OnceCell<Arc<HandshakeFacts>>,
 }
 
@@ -102,14 +102,14 @@ impl TlsLayer {
         }
     }
 
-    /// Whether the handshake is still under way.
+    /// Returns whether the handshake is still under way.
     #[inline]
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
-    /// What the handshake agreed on, once it is complete.
+    /// Returns what the handshake agreed on, once it is complete.
     #[must_use]
     pub fn facts(&self) -> Option<HandshakeFacts> {
         if self.connection.is_handshaking() {
@@ -314,13 +314,13 @@ impl TlsLayer {
         }
     }
 
-    /// What waits to be parsed or to be written, in bytes.
+    /// Returns what waits to be parsed or to be written, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.rest.len() + self.sealed_bytes
     }
 
-    /// Whether records or alerts wait to be written.
+    /// Returns whether records or alerts wait to be written.
     #[inline]
     #[must_use]
     pub fn wants_write(&self) -> bool {

@@ -14,14 +14,14 @@ pub enum Trust {
     Anybody,
 }
 
-/// What a client asks for.
+/// TLS settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions<'a> {
     /// Whom it trusts.
     pub trust: &'a Trust,
-    /// What is offered by ALPN, the preferred first. Empty: nothing.
+    /// Protocols that are offered by ALPN, the preferred first. Empty: nothing.
     pub alpn: &'a [Alpn],
-    /// What it answers when the server asks who it is. `None`: nothing.
+    /// Identity that it shows when the server asks for one. `None`: nothing.
     pub identity: Option<&'a Identity>,
     /// Sessions are resumed where the server gives tickets.
     pub resume: bool,
@@ -43,7 +43,7 @@ pub enum Clients {
     Required(Vec<u8>),
 }
 
-/// What a server shows and asks for.
+/// TLS settings of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions<'a> {
     /// Its certificates. A client gets the one for the name that it asks for (RFC 6066 §3): the exact name
@@ -54,7 +54,7 @@ pub struct ServerOptions<'a> {
     pub issued: Option<IssuedNames>,
     /// Which clients have to show a certificate.
     pub clients: Clients,
-    /// What it agrees to.
+    /// Rules for handshakes.
     pub rules: HandshakeRules,
 }
 
@@ -67,7 +67,7 @@ pub enum TlsVersion {
     Tls13,
 }
 
-/// What a server agrees to in handshakes.
+/// Rules of a server for handshakes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandshakeRules {
     /// The oldest version.

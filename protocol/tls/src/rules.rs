@@ -16,7 +16,7 @@ impl HandshakeRules {
         provider().cipher_suites.iter().map(|suite| name(suite.suite())).collect()
     }
 
-    /// Whether they can be.
+    /// Checks whether they can be.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl HandshakeRules {
         Ok(())
     }
 
-    /// Whether QUIC can be spoken, which begins with one of the cipher suites of TLS 1.3 (RFC 9001 §5.2).
+    /// Returns whether QUIC can be spoken, which begins with one of the cipher suites of TLS 1.3 (RFC 9001 §5.2).
     pub(crate) fn allow_quic(&self) -> bool {
         let first = "TLS_AES_128_GCM_SHA256";
         let has_first =

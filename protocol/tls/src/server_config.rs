@@ -44,7 +44,7 @@ pub struct ServerTls {
     ticketer: Arc<dyn ProducesTickets>,
 }
 
-/// What new connections get, and how often that was replaced.
+/// Configuration of new connections, and how often it was replaced.
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
@@ -122,7 +122,7 @@ impl ServerTls {
         Arc::new(config)
     }
 
-    /// Whether QUIC can be spoken with these settings, which takes TLS 1.3.
+    /// Returns whether QUIC can be spoken with these settings, which takes TLS 1.3.
     #[must_use]
     pub fn allows_quic(&self) -> bool {
         self.current.read().unwrap_or_else(PoisonError::into_inner).allows_quic
@@ -150,7 +150,7 @@ impl ServerTls {
     }
 }
 
-/// What new connections get.
+/// Returns what new connections get.
 fn config(
     options: &ServerOptions<'_>,
     clock: WallClock,

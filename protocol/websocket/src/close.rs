@@ -9,7 +9,7 @@ use bytes::Bytes;
 pub struct CloseCode(pub u16);
 
 impl CloseCode {
-    /// What it was opened for is done.
+    /// The purpose of the connection is fulfilled.
     pub const NORMAL: Self = Self(1000);
     /// The end goes away: a server shuts down, a browser leaves the page.
     pub const GOING_AWAY: Self = Self(1001);
@@ -30,7 +30,7 @@ impl CloseCode {
     /// A condition that the server did not expect.
     pub const INTERNAL: Self = Self(1011);
 
-    /// Whether the code may stand in a close frame.
+    /// Returns whether the code may stand in a close frame.
     #[must_use]
     pub fn is_sendable(self) -> bool {
         matches!(self.0, 1000..=1003 | 1007..=1014 | 3000..=4999)

@@ -26,11 +26,11 @@ pub enum Misuse {
 /// How a codec works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// What the peer may send.
+    /// Limits of what the peer may send.
     pub limits: Limits,
-    /// What was agreed on in the handshake. Default: no compression.
+    /// The compression that the handshake agreed on. Default: no compression.
     pub deflate: Option<Deflate>,
-    /// What a client's masks are made from: a number that nobody can guess (RFC 6455 §10.3), a new one for
+    /// Seed of a client's masks: a number that nobody can guess (RFC 6455 §10.3), a new one for
     /// each connection. Servers don't mask.
     pub mask_seed: u64,
 }
@@ -87,7 +87,7 @@ impl Codec {
         }
     }
 
-    /// What is to leave next: pieces of frames, in order.
+    /// Returns what is to leave next: pieces of frames, in order.
     pub fn pop_output(&mut self) -> Option<Bytes> {
         if self.outbox.len() == 0 {
             self.flush_pong();
@@ -111,20 +111,20 @@ impl Codec {
         self.outbox.held_bytes() + pong + inflater + deflater
     }
 
-    /// Whether a close frame was sent or queued: no message can be sent any more.
+    /// Returns whether a close frame was sent or queued: no message can be sent any more.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.close_sent
     }
 
-    /// Whether both ends have closed, or the peer broke a rule: once the output has left, a server ends the
+    /// Returns whether both ends have closed, or the peer broke a rule: once the output has left, a server ends the
     /// transport, and a client waits for that (RFC 6455 §7.1.1).
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether a message is being received.
+    /// Returns whether a message is being received.
     #[must_use]
     pub fn is_receiving(&self) -> bool {
         self.receiver.is_in_message()

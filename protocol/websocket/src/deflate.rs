@@ -3,7 +3,7 @@
 use bolide_semantics::End;
 use flate2::{Compress, Compression, FlushCompress};
 
-/// What every flush ends in, and what no message on the wire does.
+/// End of every flush, and what no message on the wire does.
 pub(crate) const FLUSH_TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// How hard is tried, of 9: the size hardly changes beyond, the cost does.
@@ -12,7 +12,7 @@ const LEVEL: u32 = 3;
 /// Output grows by this, in bytes.
 const GROWTH_BYTES: usize = 16 * 1024;
 
-/// What a compressor takes, in bytes.
+/// Memory that a compressor takes, in bytes.
 const STATE_BYTES: usize = 350 * 1024;
 
 /// The compressor of one direction.

@@ -14,7 +14,7 @@ pub enum Kind {
     Binary,
 }
 
-/// What the peer did.
+/// An action of the peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A piece of a message; with [`End::Yes`] its last, which may be empty. A piece of a text may begin and
@@ -24,7 +24,7 @@ pub enum Event {
         kind: Kind,
         /// The piece.
         payload: Payload,
-        /// Whether it completes the message.
+        /// End of the message.
         end: End,
     },
     /// A ping; its pong is sent without further ado.

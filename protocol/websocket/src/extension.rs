@@ -11,7 +11,7 @@ const CLIENT_BITS: &str = "client_max_window_bits";
 /// The window when nothing is said of it, in bits.
 const BITS_MAX: u8 = 15;
 
-/// What permessage-deflate was agreed to be.
+/// Parameters of permessage-deflate that were agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deflate {
     /// The server compresses each message by itself.
@@ -24,7 +24,7 @@ pub struct Deflate {
     pub client_max_window_bits: u8,
 }
 
-/// What an end wishes of permessage-deflate.
+/// An endpoint's wishes for permessage-deflate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeflatePolicy {
     /// Keep our compressor between messages, so that they may refer to earlier ones: about 270 KiB for each

@@ -7,7 +7,7 @@ use crate::close::CloseCode;
 pub struct Failure {
     /// The code that the peer is told.
     pub code: CloseCode,
-    /// What was wrong.
+    /// Description of the error.
     pub what: &'static str,
     /// The name of the limit that was exceeded, if one was.
     pub limit: Option<&'static str>,

@@ -6,7 +6,7 @@ use crate::CloseCode;
 use crate::failure::Failure;
 use crate::mask::MaskKey;
 
-/// The longest head: two octets, a length of eight, a key of four.
+/// The longest head: two bytes, a length of eight, a key of four.
 pub(crate) const HEAD_BYTES_MAX: usize = 14;
 
 /// The longest content of a control frame (RFC 6455 §5.5), in bytes.
@@ -19,7 +19,7 @@ const MASKED: u8 = 0x80;
 const LENGTH_OF_2: u8 = 126;
 const LENGTH_OF_8: u8 = 127;
 
-/// What a frame is.
+/// Type of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opcode {
     Continuation = 0,
@@ -139,7 +139,7 @@ impl FrameHead {
     }
 }
 
-/// The length of the content, and how many octets more than one it takes.
+/// The length of the content, and how many bytes more than one it takes.
 fn length(short: u8, rest: &[u8]) -> Result<Option<(u64, usize)>, Failure> {
     match short {
         LENGTH_OF_2 => {

@@ -21,7 +21,7 @@ pub const PROTOCOL: &str = "websocket";
 /// The one version (RFC 6455 §4.1).
 pub const VERSION: &str = "13";
 
-/// What a server adds to a key before it digests it (RFC 6455 §1.3).
+/// Text that a server adds to a key before it digests it (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The value of `Sec-WebSocket-Accept` for a key (RFC 6455 §4.2.2).
@@ -31,7 +31,7 @@ pub fn accept_key(key: &[u8]) -> String {
     BASE64_STANDARD.encode(digest)
 }
 
-/// The value of `Sec-WebSocket-Key` from 16 octets that nobody can guess (RFC 6455 §4.1).
+/// The value of `Sec-WebSocket-Key` from 16 bytes that nobody can guess (RFC 6455 §4.1).
 #[must_use]
 pub fn key(octets: [u8; 16]) -> String {
     BASE64_STANDARD.encode(octets)
@@ -42,7 +42,7 @@ pub fn key(octets: [u8; 16]) -> String {
 pub struct Refusal {
     /// The status of the answer: with 426 go `Upgrade: websocket` and `Sec-WebSocket-Version: 13`.
     pub status: StatusCode,
-    /// What is wrong and what would be right, as a sentence.
+    /// Description of the error and of what would be right, as a sentence.
     pub what: &'static str,
 }
 
@@ -179,14 +179,14 @@ pub fn check_answer<'a>(
     }
 }
 
-/// Whether the field lists this name, in any case.
+/// Returns whether the field lists this name, in any case.
 fn lists(head: &Head, field: FieldName, name: &str) -> bool {
     head.get_all(field)
         .flat_map(names_in)
         .any(|listed| listed.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Whether it is 16 octets in base64.
+/// Returns whether it is 16 bytes in base64.
 fn is_key(key: &[u8]) -> bool {
     let mut octets = [0; 18];
     key.len() == 24 && BASE64_STANDARD.decode_slice(key, &mut octets) == Ok(16)

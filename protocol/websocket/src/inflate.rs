@@ -27,7 +27,7 @@ static BOMB: Failure = Failure {
     limit: Some("inflate-ratio-count"),
 };
 
-/// What a decompressor takes beside its window, in bytes.
+/// Memory that a decompressor takes beside its window, in bytes.
 const STATE_BYTES: usize = 10 * 1024;
 
 /// The decompressor of one direction.
@@ -38,11 +38,11 @@ pub(crate) struct Inflater {
     window_bits: u8,
     keeps_context: bool,
     pending: Bytes,
-    /// What has come is the end of the message.
+    /// Mark: what has come is the end of the message.
     is_last: bool,
     /// The tail that the wire leaves out was appended.
     has_tail: bool,
-    /// What was pulled last came before something that can't be inflated.
+    /// Mark: what was pulled last came before something that can't be inflated.
     is_broken: bool,
     taken_bytes: u64,
     made_bytes: u64,
@@ -76,7 +76,7 @@ impl Inflater {
         self.is_last = is_last;
     }
 
-    /// Whether there may be more to pull.
+    /// Returns whether there may be more to pull.
     pub(crate) fn is_pending(&self) -> bool {
         self.is_last || self.is_broken || !self.pending.is_empty()
     }

@@ -23,7 +23,7 @@ limits! {
         /// Default: 64. Unit: frames. Reason: they carry nothing, and few encoders make any. Answers: empty-fragments.
         empty_fragments_count: u32 [from 0] = 64,
 
-        /// What a message may inflate to whatever it took on the wire. Default: 1 MiB. Unit: bytes. Reason: small messages that
+        /// Size that a message may inflate to whatever it took on the wire. Default: 1 MiB. Unit: bytes. Reason: small messages that
         /// repeat themselves compress a thousandfold. Answers: none.
         inflate_free_bytes: u64 [from 0] = 1024 * 1024,
 

@@ -1,4 +1,4 @@
-//! RFC 6455 §5.3: masking, eight octets at a time.
+//! RFC 6455 §5.3: masking, eight bytes at a time.
 
 use fastrand::Rng;
 
@@ -13,7 +13,7 @@ impl MaskKey {
     /// The key that changes nothing.
     pub(crate) const NONE: Self = Self([0; 4]);
 
-    /// The key for what comes `count` octets later.
+    /// The key for what comes `count` bytes later.
     #[inline]
     pub(crate) fn advanced(mut self, count: usize) -> Self {
         self.0.rotate_left(count % 4);
@@ -37,7 +37,7 @@ impl MaskKey {
     /// Appends `from` to `to`, masked or unmasked.
     pub(crate) fn append(self, from: &[u8], to: &mut Vec<u8>) {
         to.reserve(from.len());
-        // The pieces are a multiple of four octets: the key stays as it is.
+        // The pieces are a multiple of four bytes: the key stays as it is.
         for piece in from.chunks(COPY_BYTES) {
             let start = to.len();
             to.extend_from_slice(piece);
@@ -48,7 +48,7 @@ impl MaskKey {
     }
 }
 
-/// Where a client's keys come from.
+/// Source of a client's keys.
 #[derive(Debug, Clone)]
 pub(crate) struct MaskKeys(Rng);
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// Pieces below this size are copied, in bytes: one piece more would cost as much.
 const COPY_BELOW_BYTES: usize = 2048;
 
-/// Whether content is copied behind its frame's head.
+/// Returns whether content is copied behind its frame's head.
 #[inline]
 pub(crate) fn is_copied(content: &[u8]) -> bool {
     content.len() < COPY_BELOW_BYTES
@@ -33,7 +33,7 @@ impl Outbox {
         self.ready_bytes + places + self.tail.capacity()
     }
 
-    /// Where heads and small pieces are appended, with room for so many bytes: most frames leave alone, so that what one takes
+    /// Returns where heads and small pieces are appended, with room for so many bytes: most frames leave alone, so that what one takes
     /// is no more than it needs.
     pub(crate) fn tail(&mut self, bytes: usize) -> &mut Vec<u8> {
         if self.tail.is_empty() {

@@ -26,7 +26,7 @@ impl Payload {
         self.bytes.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()

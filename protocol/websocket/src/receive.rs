@@ -11,7 +11,7 @@ use crate::{Close, CloseCode, Codec, Event, Kind, Payload};
 static NOT_UTF8: Failure =
     Failure { code: CloseCode::INVALID_DATA, what: "a text is not UTF-8", limit: None };
 
-/// What a step came to.
+/// Result of a step.
 enum Step {
     /// Look again.
     Again,

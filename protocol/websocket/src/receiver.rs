@@ -51,7 +51,7 @@ pub(crate) struct Frame {
     pub(crate) key: MaskKey,
 }
 
-/// What is known of the bytes received so far.
+/// State of the bytes received so far.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     peer: Role,

@@ -11,7 +11,7 @@ pub(crate) struct Utf8 {
 }
 
 impl Utf8 {
-    /// Whether the text is right up to the end of `piece`, where a character may be incomplete.
+    /// Returns whether the text is right up to the end of `piece`, where a character may be incomplete.
     pub(crate) fn takes(&mut self, piece: &[u8]) -> bool {
         let mut rest = piece;
         while self.begun_length > 0
@@ -38,7 +38,7 @@ impl Utf8 {
         }
     }
 
-    /// Whether the text may end here; the next one begins.
+    /// Returns whether the text may end here; the next one begins.
     pub(crate) fn ends(&mut self) -> bool {
         std::mem::take(&mut self.begun_length) == 0
     }

@@ -1,4 +1,4 @@
-//! What stands before the handler of a route.
+//! Checks before the handler of a route.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub enum AllowedCertificate {
     Subject(String),
 }
 
-/// Who may send requests to a route, and how many. Default: everyone, as many as they like.
+/// Conditions for the clients of a route, and limits of their requests. Default: everyone, as many as they like.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// None: every address.
@@ -42,14 +42,14 @@ pub struct Access {
     pub upload_bandwidth: Option<Arc<Bandwidth>>,
     /// How many requests a client may have open; shared by all workers.
     pub concurrency: Option<Arc<Concurrency>>,
-    /// Whose passwords a client must know; shared by all workers.
+    /// Users, one of whose passwords a client must know; shared by all workers.
     pub basic: Option<Arc<BasicAuth>>,
     /// Another server that lets requests pass, or does not; shared by all workers.
     pub forward: Option<Arc<ForwardAuth>>,
 }
 
 impl Access {
-    /// Whether everyone may send as many requests as they like.
+    /// Returns whether everyone may send as many requests as they like.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.allow.is_none()
@@ -134,7 +134,7 @@ fn seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// What a client is told of a rate limit, whatever the response is (draft-ietf-httpapi-ratelimit-headers-10).
+/// Fields that tell a client of a rate limit, whatever the response is (draft-ietf-httpapi-ratelimit-headers-10).
 #[derive(Debug)]
 struct RateFields {
     policy: HeaderValue,
@@ -205,7 +205,7 @@ impl Handler for Guarded {
         self.handler.takes(path)
     }
 
-    /// Who has to wait first, or for each piece, gets the body later.
+    /// Returns false where something has to be waited for, first or for each piece: the body comes later.
     fn takes_whole_bodies(&self) -> bool {
         let waits = self.access.basic.is_some() || self.access.upload_bandwidth.is_some();
         !waits && self.handler.takes_whole_bodies()

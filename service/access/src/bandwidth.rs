@@ -57,7 +57,7 @@ impl Bandwidth {
     }
 }
 
-/// Whose content is slowed down.
+/// Message whose content is slowed down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlowedContent {
     Request,

@@ -23,7 +23,7 @@ use crate::limits::{
 pub struct BasicAuth {
     challenge: HeaderValue,
     users: HashMap<String, User>,
-    /// What the password of an unknown user is compared with, for it takes the same time: the first user's.
+    /// Hash that the password of an unknown user is compared with, for it takes the same time: the first user's.
     stand_in: Option<PasswordHash>,
     /// Of the digests of credentials.
     key: [u8; 32],
@@ -39,7 +39,7 @@ struct User {
 /// Keyed hash of a user's name and password.
 type Digest256 = [u8; 32];
 
-/// What is being verified.
+/// Verifications under way.
 #[derive(Default)]
 struct Verifications {
     /// The requests that wait for the same credentials.
@@ -53,7 +53,7 @@ struct Flight {
     waiting: Vec<Responder>,
 }
 
-/// What a request's credentials are.
+/// Result of a check of credentials.
 #[derive(Debug)]
 pub(crate) enum Checked {
     /// Right, as they were before: those of this user.
@@ -175,7 +175,7 @@ impl BasicAuth {
         }
     }
 
-    /// Whether there are no users.
+    /// Returns whether there are no users.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.users.is_empty()
@@ -186,7 +186,7 @@ impl BasicAuth {
         Response::error(StatusCode::UNAUTHORIZED).header("www-authenticate", self.challenge.clone())
     }
 
-    /// What the value of `Authorization` says.
+    /// Returns what the value of `Authorization` says.
     pub(crate) fn check(&self, value: Option<&[u8]>, now: Instant) -> Checked {
         let Some((user, password)) = value.and_then(credentials) else { return Checked::Wrong };
         let digest = self.digest(&user, &password);
@@ -297,7 +297,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether both are the same, in the same time wherever they differ.
+/// Returns whether both are the same, in the same time wherever they differ.
 fn is_same(one: &Digest256, other: &Digest256) -> bool {
     one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }

@@ -30,7 +30,7 @@ const SENT: [&str; 8] = [
     "x-request-id",
 ];
 
-/// Where requests are asked about, and what its response adds to them.
+/// Server that is asked about requests, and the fields that its response adds to them.
 #[derive(Debug)]
 pub struct ForwardAuth {
     url: String,
@@ -46,7 +46,7 @@ pub struct ForwardAuth {
 /// Fields that a request gets.
 type Given = Arc<Mutex<Granted>>;
 
-/// What the other server says of a request.
+/// Statement of the other server about a request.
 #[derive(Debug, Default)]
 struct Granted {
     fields: Vec<(HeaderName, HeaderValue)>,
@@ -91,7 +91,7 @@ impl ForwardAuth {
         Asking { auth: Arc::clone(self), handler }
     }
 
-    /// What the other server is sent of a request.
+    /// Returns what the other server is sent of a request.
     fn fields(request: &Request<'_>) -> HeaderMap {
         let mut fields = HeaderMap::new();
         let mut add = |name: &'static str, value: &[u8]| {
@@ -270,7 +270,7 @@ impl Handler for Asking {
 /// The handler of one request, with the fields that the other server gives.
 struct Passed {
     auth: Arc<ForwardAuth>,
-    /// What the question keeps until it is answered.
+    /// Memory that the question keeps until it is answered.
     asked_bytes: usize,
     given: Given,
     handler: Rc<dyn Handler>,

@@ -1,4 +1,4 @@
-//! Who may send requests to a route, and how many: addresses, certificates, passwords, another server's word, rates.
+//! Rules for who may send requests to a route, and how many: addresses, certificates, passwords, another server's word, rates.
 //!
 //! [`Access`] says so for one route; [`Access::guard`] puts it before the route's handler in each worker's router.
 

@@ -33,7 +33,7 @@ impl Default for RateKey {
 }
 
 impl RateKey {
-    /// What stands for the client of a request. Two clients are taken for one with a probability of 2⁻⁶⁴.
+    /// Returns what stands for the client of a request. Two clients are taken for one with a probability of 2⁻⁶⁴.
     pub(crate) fn hash(&self, hasher: &RandomState, request: &Request<'_>) -> u64 {
         let value = match self {
             Self::Address { .. } => None,
@@ -65,7 +65,7 @@ fn hash_value(hasher: &RandomState, value: &[u8]) -> u64 {
     hasher.hash_one((1_u8, value))
 }
 
-/// What clients owe, as the time when they owe nothing any more: one table for all workers, of many small sets, each with
+/// Debts of clients, as the time when they owe nothing any more: one table for all workers, of many small sets, each with
 /// a lock that is held for some nanoseconds. The other design, a share of the rate for each worker, needs none; but a client with one
 /// connection, which is what HTTP/2 has, would get the share of its worker alone.
 ///
@@ -118,7 +118,7 @@ pub struct RateLimit {
     key: RateKey,
     /// Time for one request, in nanoseconds.
     interval: u64,
-    /// What a client may be ahead of time, in nanoseconds.
+    /// Time that a client may be ahead, in nanoseconds.
     tolerance: u64,
     debts: Debts,
 }
@@ -131,7 +131,7 @@ struct Cell {
     until: u64,
 }
 
-/// What becomes of a request.
+/// Decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on, and so many more could follow at once; after this time, one more than that.

@@ -1,4 +1,4 @@
-//! Who a request is from, once that is known.
+//! User of a request, once known.
 
 use std::rc::Rc;
 

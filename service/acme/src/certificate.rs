@@ -40,7 +40,7 @@ mod tests {
     fn a_challenge_has_the_digest_in_a_critical_extension() {
         let identity = of_challenge("a.org", &[7; 32]).unwrap();
         let der = identity.certificate_der();
-        // id-pe-acmeIdentifier, TRUE, and an octet string in an octet string.
+        // id-pe-acmeIdentifier, TRUE, and a byte string in a byte string.
         let mut extension = vec![6, 8, 0x2b, 6, 1, 5, 5, 7, 1, 0x1f, 1, 1, 0xff, 4, 34, 4, 32];
         extension.extend([7; 32]);
         assert!(der.windows(extension.len()).any(|window| window == extension), "{der:x?}");

@@ -6,7 +6,7 @@ use instant_acme::{Error, Problem};
 
 use crate::limits::FAILURE_LETTERS_COUNT;
 
-/// What the problems of RFC 8555 §6.7 begin with.
+/// Prefix of the problems of RFC 8555 §6.7.
 const PROBLEM: &str = "urn:ietf:params:acme:error:";
 
 /// Why there is no certificate.
@@ -40,7 +40,7 @@ impl Failure {
         Self { problem: Some(named), ..Self::new(what) }
     }
 
-    /// Whether the CA has named this problem.
+    /// Returns whether the CA has named this problem.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.problem.as_deref() == Some(name)
     }

@@ -34,7 +34,7 @@ pub struct NameState {
     pub failed_count: u64,
 }
 
-/// What orders produce, for those who use it. Clones are the same.
+/// Results of orders, for those who use them. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
     /// The certificates, and those of challenges.
@@ -61,10 +61,10 @@ impl Results {
     }
 }
 
-/// What happens is reported to this, on the thread of the orders.
+/// Function to which events are reported, on the thread of the orders.
 type Report = Box<dyn FnMut(&Event) + Send>;
 
-/// What the thread is told.
+/// Orders for the thread.
 enum Command {
     Settings(Box<(Settings, Storage)>),
 }
@@ -156,7 +156,7 @@ impl Entry {
         format!("{}.json", self.name)
     }
 
-    /// What another CA, or another storage, has to say of the name counts alone.
+    /// Forgets the schedule: another CA, or another storage, counts alone.
     fn forget(&mut self) {
         (self.facts, self.kept) = (None, Kept::default());
     }

@@ -19,7 +19,7 @@ use crate::settings::{Challenge, Settings};
 use crate::storage::Storage;
 use crate::transport::{Transport, at_once};
 
-/// Where the account is stored.
+/// File in which the account is stored.
 const ACCOUNT: &str = "account.json";
 
 /// Runs a step of the library.
@@ -309,7 +309,7 @@ fn invalid(order: &mut Order) -> Failure {
     }
 }
 
-/// Whether this is a certificate of `name` and its key.
+/// Checks whether this is a certificate of `name` and its key.
 fn check(whole: &str, name: &str) -> Result<(), Failure> {
     let identity = Identity::from_pem(whole.as_bytes(), whole.as_bytes())
         .map_err(|error| Failure::new(format!("the certificate can't be used: {error}")))?;

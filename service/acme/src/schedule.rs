@@ -9,10 +9,10 @@ use crate::limits::{
     AcmeLimits, RENEWAL_INFO_TIME, RENEWAL_INFO_TIME_MAX, RENEWAL_INFO_TIME_MIN, RETRY_AFTER_MAX,
 };
 
-/// What each further failure multiplies the delay by.
+/// Factor by which each further failure multiplies the delay.
 const RETRY_FACTOR: f64 = 3.0;
 
-/// What is kept of a name beside its certificate, on the disk, so that a restart orders no sooner. Times are milliseconds since 1970.
+/// Record of a name beside its certificate, on the disk, so that a restart orders no sooner. Times are milliseconds since 1970.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Kept {
@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     look_at: u64,
 }
 
-/// What is to be done.
+/// Step that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// A certificate is ordered.
@@ -38,7 +38,7 @@ pub(crate) enum Due {
     Look,
 }
 
-/// What a CA suggests: the window for renewal, if it has one, and for how long that holds, if it says so.
+/// Suggestion of a CA: the window for renewal, if it has one, and for how long that holds, if it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Suggestion {
     pub(crate) window: Option<(SystemTime, SystemTime)>,
@@ -46,7 +46,7 @@ pub(crate) struct Suggestion {
 }
 
 impl Kept {
-    /// What is to be done next, and when. `facts`: of the certificate, if there is one.
+    /// Returns what is to be done next, and when. `facts`: of the certificate, if there is one.
     pub(crate) fn due(&self, facts: Option<&RenewalFacts>) -> (SystemTime, Due) {
         let (order, look) = (self.order(facts), time(self.look_at));
         if facts.is_some() && look < order { (look, Due::Look) } else { (order, Due::Order) }

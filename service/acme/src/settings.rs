@@ -16,18 +16,18 @@ pub enum Challenge {
     Http01,
 }
 
-/// What certificates are ordered by.
+/// Settings for ordering certificates.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The URL of the CA's directory.
     pub directory: String,
-    /// Where the CA may write to: URLs, such as `mailto:admin@example.org`.
+    /// Contacts of the account for the CA: URLs, such as `mailto:admin@example.org`.
     pub contact: Vec<String>,
     /// The directory of account, keys and certificates. It is made if it is not there.
     pub storage: PathBuf,
     /// How names are validated.
     pub challenge: Challenge,
-    /// Whose certificates the CA's own servers may have. `None`: those that the operating system trusts.
+    /// Roots that are trusted for the CA's own servers. `None`: those that the operating system trusts.
     pub trust: Option<Trust>,
     /// The names, in lower case; each has a certificate of its own.
     pub names: Vec<String>,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is stored for one CA.
+/// Files that are stored for one CA.
 #[derive(Debug, Clone)]
 pub(crate) struct Storage {
     directory: PathBuf,

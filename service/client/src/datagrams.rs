@@ -130,7 +130,7 @@ impl Session {
         After::FINISHED
     }
 
-    /// What QUIC has counted, over HTTP/3.
+    /// Returns what QUIC has counted, over HTTP/3.
     #[must_use]
     pub fn quic_stats(&self) -> Option<QuicStats> {
         self.connection.quic_stats()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bolide_connection::{Alpn, ClientTls, Connection, IdentityError, Limits};
 use bolide_semantics::Role;
 
-/// What is spoken on connections to a server.
+/// Protocols on connections to a server.
 #[derive(Debug, Clone)]
 pub enum Speaks {
     /// HTTP/1.1 in cleartext.
@@ -19,7 +19,7 @@ pub enum Speaks {
         settings: ClientTls,
         /// The server's name for SNI and for its certificate: a DNS name or an IP address.
         server_name: String,
-        /// What ALPN must agree on, if one thing only will do. HTTP/1.1 is also what a server
+        /// Protocol that ALPN must agree on, if only one will do. HTTP/1.1 is also what a server
         /// speaks that knows no ALPN.
         required: Option<Alpn>,
     },
@@ -28,11 +28,11 @@ pub enum Speaks {
 /// How each connection to a server begins.
 #[derive(Debug, Clone)]
 pub struct Dial {
-    /// What is spoken.
+    /// The protocols.
     pub speaks: Speaks,
     /// How long it may take until requests can be sent, with TLS.
     pub timeout: Duration,
-    /// What is sent before everything else, also before TLS: a PROXY header.
+    /// Bytes that are sent before everything else, also before TLS: a PROXY header.
     pub preamble: Option<Arc<[u8]>>,
 }
 

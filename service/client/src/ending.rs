@@ -23,9 +23,9 @@ pub struct Ending {
     pub step: Step,
     /// Why it ended, and who is to blame.
     pub reason: CloseReason,
-    /// What TLS found wrong, in words.
+    /// Description of TLS's error.
     pub tls: Option<String>,
-    /// What the socket reported, when it was the socket that failed.
+    /// The socket's error, if the socket failed.
     pub socket: Option<io::ErrorKind>,
 }
 
@@ -66,13 +66,13 @@ impl Ending {
         Self { step, reason, tls: None, socket: Some(io::ErrorKind::TimedOut) }
     }
 
-    /// Whether no request can have been sent: to repeat is safe.
+    /// Returns whether no request can have been sent: to repeat is safe.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         self.step != Step::Ready
     }
 
-    /// Whether nobody was there: the connection was refused or the socket's file is gone.
+    /// Returns whether nobody was there: the connection was refused or the socket's file is gone.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.step == Step::Connecting

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bolide_limits::limits;
 
-/// What one connection may bring in one turn before the others have theirs: heads and pieces of responses. Default: 1024. Unit: events.
+/// Number of events that one connection may bring in one turn before the others have theirs: heads and pieces of responses. Default: 1024. Unit: events.
 /// Reason: some hundred microseconds of work; a megabyte has more than a hundred thousand chunks of one byte. Answers:
 /// one-byte-chunks-of-a-server.
 pub const PASS_EVENTS_COUNT: u32 = 1024;
@@ -16,8 +16,7 @@ pub const ADDRESSES_TIME: Duration = Duration::from_secs(30);
 /// Of how many names the addresses are kept. Default: 1024. Unit: names. Reason: some 100 KiB. Answers: none.
 pub const NAMES_COUNT: usize = 1024;
 
-/// What the receive window of one response may grow to, over HTTP/2: what is held of a response that is not
-/// read. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
+/// Size that the receive window of one response may grow to over HTTP/2: the most that is held of a response that is not read. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
 pub const RESPONSE_WINDOW_BYTES: u32 = 4 << 20;
 
 /// The receive window of one connection, over HTTP/2. Default: 1 GiB. Unit: bytes. Reason: more than those of

@@ -36,14 +36,14 @@ impl Orders<'_> {
         self.connection.exchanges_available() as usize
     }
 
-    /// Whether so much waits to be sent that more requests should wait.
+    /// Returns whether so much waits to be sent that more requests should wait.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.cx.output_room() == 0
     }
 
-    /// Whether all of request `id` has been written: one that is open, or whose response was completed last. Over
+    /// Returns whether all of request `id` has been written: one that is open, or whose response was completed last. Over
     /// TLS, what waits as records counts as written, and over HTTP/2 what is in frames.
     #[inline]
     #[must_use]
@@ -114,14 +114,14 @@ impl Orders<'_> {
         self.connection.shut_down(&mut self.cx);
     }
 
-    /// Whether the server takes tunnels to protocols by name: by `Upgrade` over HTTP/1.1, by extended CONNECT
+    /// Returns whether the server takes tunnels to protocols by name: by `Upgrade` over HTTP/1.1, by extended CONNECT
     /// over HTTP/2. `None` while that is not known.
     #[must_use]
     pub fn takes_protocols(&self) -> Option<bool> {
         self.connection.takes_protocols()
     }
 
-    /// What an HTTP/2 connection has counted.
+    /// Returns what an HTTP/2 connection has counted.
     pub fn http2_stats(&mut self) -> Option<Http2Stats> {
         self.connection.http2_stats()
     }

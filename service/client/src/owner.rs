@@ -7,24 +7,24 @@ use bolide_semantics::{ConnectionEvent, ExchangeEvent, ExchangeId};
 
 use crate::{Ending, Orders};
 
-/// What a connection turned out to be.
+/// Facts about a connection that was established.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Established {
     /// The version that is spoken; HTTP/1.1 stands for HTTP/1.0, too.
     pub version: http::Version,
-    /// What the TLS handshake agreed on, over TLS or QUIC.
+    /// Results of the TLS handshake, over TLS or QUIC.
     pub tls: Option<HandshakeFacts>,
 }
 
 impl Established {
-    /// Whether the connection carries many exchanges at once, each with an end of its own: HTTP/2, HTTP/3.
+    /// Returns whether the connection carries many exchanges at once, each with an end of its own: HTTP/2, HTTP/3.
     #[must_use]
     pub fn multiplexes(&self) -> bool {
         self.version >= http::Version::HTTP_2
     }
 }
 
-/// Who a session asks for: told what comes, it gives orders.
+/// The owner of a session: it is told what comes, and gives orders.
 pub trait Owner {
     /// The socket is connected. Not said over QUIC, where there is nothing before the handshake.
     fn connected(&mut self) {}

@@ -33,7 +33,7 @@ pub struct PoolLimits {
     pub wait_timeout: Duration,
 }
 
-/// What a [`Pool`] holds, in numbers.
+/// Numbers of a [`Pool`]'s connections and requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolCensus {
     /// Connections that are being made.
@@ -81,7 +81,7 @@ pub struct Pool<L, W> {
     busy: usize,
     /// Connections that have become tunnels.
     tunnels: usize,
-    /// Whether one connection carries many requests, once that is known.
+    /// Answer to whether one connection carries many requests, once that is known.
     multiplexes: Option<bool>,
 }
 
@@ -277,7 +277,7 @@ impl<L, W> Pool<L, W> {
         connection.ready
     }
 
-    /// Who waits the longest.
+    /// Returns who waits the longest.
     #[must_use]
     pub fn first_waiting(&self) -> Option<&W> {
         self.waiting.front()?.request.as_ref()
@@ -306,7 +306,7 @@ impl<L, W> Pool<L, W> {
         if self.next_due()? <= now { self.pop_waiting() } else { None }
     }
 
-    /// Whether a connection has room for a request.
+    /// Returns whether a connection has room for a request.
     #[must_use]
     pub fn has_room(&self) -> bool {
         !self.roomy.is_empty()

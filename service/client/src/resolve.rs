@@ -11,15 +11,15 @@ pub enum ResolveError {
     /// The system's resolver failed.
     #[error("`{host}` has no address: {error}")]
     Failed {
-        /// What was asked for.
+        /// Name that was asked for.
         host: String,
-        /// What the resolver said.
+        /// Error of the resolver.
         error: io::Error,
     },
     /// It answered with nothing.
     #[error("`{host}` has no address")]
     Nothing {
-        /// What was asked for.
+        /// Name that was asked for.
         host: String,
     },
 }

@@ -23,7 +23,7 @@ const RTT_AFTER_BYTES: usize = 1024 * 1024;
 /// trip on.
 const RTT_FIRST_BYTES: usize = 32 * 1024;
 
-/// What the sessions of a worker use in turn.
+/// Buffers that the sessions of a worker use in turn.
 #[derive(Debug)]
 pub struct Workbench {
     pub(crate) limits: Limits,
@@ -60,7 +60,7 @@ pub struct Session {
     pub(crate) over: bool,
     /// Bytes to be received until the round-trip time is asked for.
     rtt_after: usize,
-    /// What is still to be sent before everything else.
+    /// Bytes that are still to be sent before everything else.
     preamble: Option<Preamble>,
 }
 
@@ -86,19 +86,19 @@ impl Session {
         Self { connection, ready_by, required, step, over, rtt_after, preamble: None }
     }
 
-    /// What the loop is told about a connection that has just been asked for.
+    /// Returns what the loop is told about a connection that has just been asked for.
     #[must_use]
     pub fn first_wish(&self) -> After {
         After::READ.by(Some(self.ready_by))
     }
 
-    /// Whether requests can be sent, or could be until it ended.
+    /// Returns whether requests can be sent, or could be until it ended.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.step == Step::Ready
     }
 
-    /// Whether the connection is over.
+    /// Returns whether the connection is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over
@@ -176,7 +176,7 @@ impl Session {
         }
     }
 
-    /// What the loop is to do next.
+    /// Returns what the loop is to do next.
     #[inline]
     fn after<M>(&self, turn: &Turn<'_, M>, pass: Pass, unread: usize, owner: &impl Owner) -> After {
         let own = if self.step == Step::Ready { owner.deadline() } else { Some(self.ready_by) };
@@ -280,7 +280,7 @@ impl Session {
 /// How far a turn came.
 #[derive(Debug, Clone, Copy)]
 struct Pass {
-    /// What the connection waits for.
+    /// Deadline of the connection.
     deadline: Option<Instant>,
     /// The turn's events are used up, and there may be more.
     cut: bool,
@@ -357,7 +357,7 @@ fn become_ready(
 const OTHER_PROTOCOL: CloseReason =
     CloseReason::peer("alpn", "the server did not agree to the application protocol");
 
-/// Whether what ALPN agreed on is what was required.
+/// Returns whether what ALPN agreed on is what was required.
 fn suits(required: Alpn, agreed: Option<Alpn>) -> bool {
     agreed == Some(required) || (required == Alpn::Http11 && agreed.is_none())
 }

@@ -52,7 +52,7 @@ pub(crate) struct Brotli;
 pub(crate) struct Gzip;
 
 thread_local! {
-    /// What compresses small bodies at once: it takes more to make than to use.
+    /// Compressor for small bodies: it takes more to make than to use.
     static SMALL_ZSTD: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
     static SMALL_GZIP: RefCell<Option<Compressor>> = const { RefCell::new(None) };
 }
@@ -278,7 +278,7 @@ mod tests {
         out
     }
 
-    /// What can be decoded of a body that goes on.
+    /// Returns what can be decoded of a body that goes on.
     fn decode_part(name: &str, encoded: &[u8], length: usize) -> Vec<u8> {
         let mut out = vec![0; length];
         match name {

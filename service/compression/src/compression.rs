@@ -139,7 +139,7 @@ impl Compression {
         best.map(|index| CODECS[index])
     }
 
-    /// Whether a response with these fields is worth a coding, for clients that accept one. `length`: of its content, in
+    /// Returns whether a response with these fields is worth a coding, for clients that accept one. `length`: of its content, in
     /// bytes, if known.
     #[must_use]
     pub fn suits(&self, fields: &ResponseFields<'_>, length: Option<u64>) -> bool {
@@ -166,7 +166,7 @@ impl Compression {
     }
 }
 
-/// Whether a line of `Cache-Control` has the directive `no-transform` (RFC 9111 §5.2.2.6).
+/// Returns whether a line of `Cache-Control` has the directive `no-transform` (RFC 9111 §5.2.2.6).
 fn forbids(line: &[u8]) -> bool {
     line.split(|byte| *byte == b',')
         .any(|part| part.trim_ascii().eq_ignore_ascii_case(b"no-transform"))

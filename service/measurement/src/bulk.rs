@@ -7,17 +7,17 @@ use bolide_server::{
 
 use crate::limits::SIZE_BYTES_MAX;
 
-/// What downloads are cut from. It is small enough to stay in a core's cache.
+/// Block that downloads are cut from. It is small enough to stay in a core's cache.
 static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
 
 /// The methods that are answered.
 const ALLOWED: &str = "GET, HEAD, OPTIONS, POST, PUT";
 
-/// What answers `/{size}`, for any method.
+/// Handler of `/{size}`, for any method.
 #[derive(Debug)]
 pub(crate) struct Sizes;
 
-/// Whether `path` is a size, right or wrong: one segment that begins with a digit.
+/// Returns whether `path` is a size, right or wrong: one segment that begins with a digit.
 pub(crate) fn is_size(path: &str) -> bool {
     let segment = path.strip_prefix('/').unwrap_or_default();
     segment.starts_with(|first: char| first.is_ascii_digit()) && !segment.contains('/')

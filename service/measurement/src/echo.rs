@@ -13,7 +13,7 @@ const ECHO_BYTES_DEFAULT: u64 = 64;
 
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-/// What answers are cut from.
+/// Block that responses are cut from.
 static FILL: [u8; 256 * 1024] = [b'x'; 256 * 1024];
 
 /// `GET /echo?size=N`: N times `x`.
@@ -106,7 +106,7 @@ struct Echo {
     length: Option<u64>,
     /// The answer begins once what has come with the request's head was looked at: 200 can't be taken back.
     looks_first: bool,
-    /// What could not be sent on at once; at most a receive window of it, for it is not consumed.
+    /// Pieces that could not be sent on at once; at most a receive window of it, for it is not consumed.
     kept: PieceQueue,
     /// Nothing follows `kept`.
     ended: bool,

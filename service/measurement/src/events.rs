@@ -11,7 +11,7 @@ use crate::limits::{EVENT_GAP_MAX, EVENT_SIZE_BYTES_MAX, EVENTS_COUNT_MAX, EVENT
 /// The end of a stream for clients of language models.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
-/// What responds to `/events`, for GET and POST; a request's content is discarded.
+/// Handler of `/events`, for GET and POST; a request's content is discarded.
 #[derive(Debug)]
 pub(crate) struct Streams;
 
@@ -126,7 +126,7 @@ impl Exchange for Stream {
         self.advance(io);
     }
 
-    /// What was sent are whole events: the stream may end after any of them.
+    /// Ends the stream: only whole events were sent, so that the stream may end after any of them.
     fn on_shut_down(&mut self, io: &mut Io<'_>) {
         self.count = self.sent;
         self.advance(io);

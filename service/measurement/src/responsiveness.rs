@@ -9,7 +9,7 @@ use bolide_server::{
 /// The length of `/large`: 8 GiB, in bytes.
 const LARGE_BYTES: u64 = 8 << 30;
 
-/// What `/large` is cut from.
+/// Block that `/large` is cut from.
 static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
 
 /// `/.well-known/nq` and `/config`, `/small`, `/large`, `/slurp`.
@@ -29,7 +29,7 @@ fn octets() -> Response {
     Response::with_type(HeaderValue::from_static("application/octet-stream"), Bytes::new())
 }
 
-/// Where everything is, in today's names and in those of older clients.
+/// Returns where everything is, in today's names and in those of older clients.
 fn config(request: &mut Request<'_>) -> Response {
     let scheme = if request.tls().is_some() { "https" } else { "http" };
     let host = request.authority().unwrap_or("localhost");

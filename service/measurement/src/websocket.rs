@@ -28,11 +28,11 @@ pub(crate) fn route(router: Router, kept: &Options) -> Router {
 struct Echo {
     /// The kind of the message that is received.
     kind: Kind,
-    /// What arrived of it in small pieces and was not sent back.
+    /// Bytes of it that arrived in small pieces and was not sent back.
     small: Vec<u8>,
     /// How much may wait to be sent in any case, in bytes.
     own_bytes: usize,
-    /// What may wait beyond that.
+    /// Bytes that may wait beyond that.
     ahead: Ahead,
 }
 

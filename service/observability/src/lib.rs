@@ -1,4 +1,4 @@
-//! What a server tells of itself: an access log, metrics, and a profile of where the CPU time goes.
+//! Reports of a server about itself: an access log, metrics, and a profile of where the CPU time goes.
 //!
 //! Each worker has a part of its own, which it alone writes; what is asked for is summed then.
 

@@ -5,7 +5,7 @@
 pub enum TextPart<'a> {
     /// Text that stays.
     Literal(String),
-    /// What stands between braces.
+    /// Name between braces.
     Placeholder(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! What became of a request at the server behind.
+//! Times of a request at the upstream server.
 
 use std::time::Instant;
 

@@ -13,7 +13,7 @@ use bolide_server::{HeaderName, Request};
 
 use crate::{Upstream, UpstreamError};
 
-/// What decides about the upstream of a request, for [`Balance::Hash`](crate::Balance::Hash).
+/// The property that decides about the upstream of a request, for [`Balance::Hash`](crate::Balance::Hash).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HashKey {
     /// The client's address; of IPv6, the first 64 bits.
@@ -220,7 +220,7 @@ impl Sticky {
     }
 }
 
-/// What a request says of the upstream that it is to go to.
+/// Preference of a request for an upstream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Leaning {
     /// The upstream that its cookie names.

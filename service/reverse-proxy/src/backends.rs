@@ -22,7 +22,7 @@ use crate::{Balance, ProxySettings};
 pub(crate) struct Backend {
     /// Which upstream it is.
     pub(crate) upstream: usize,
-    /// Where tunnels go to that it does not take itself: HTTP/1.1 to the same upstream.
+    /// Backend of tunnels that it does not take itself: HTTP/1.1 to the same upstream.
     pub(crate) for_tunnels: Option<usize>,
     /// Its HTTP/2 takes no extended CONNECT, as the connection made last has it.
     pub(crate) refuses_tunnels: bool,
@@ -33,11 +33,11 @@ pub(crate) struct Backend {
     /// Requests that are open here, those that wait among them.
     pub(crate) outstanding: u32,
     pub(crate) health: Health,
-    /// What it is a copy of, for one client.
+    /// Backend that it is a copy of, for one client.
     pub(crate) copy_of: Option<usize>,
     /// Shared with its connections.
     pub(crate) lease: Rc<()>,
-    /// What the copies of an upstream hold together; for a copy, what of it is in that sum.
+    /// Numbers of all copies of an upstream; for a copy, what of it is in that sum.
     pub(crate) of_clients: PoolCensus,
     multiplexes: Option<bool>,
     /// Addresses that connections go to.
@@ -52,7 +52,7 @@ pub(crate) struct Share {
     weight: u32,
     /// The hash of its name.
     hash: u64,
-    /// What round robin owes it.
+    /// Credit of round-robin.
     credit: i64,
 }
 
@@ -140,7 +140,7 @@ impl Backend {
         in_vain
     }
 
-    /// Whether an address is left that was not tried in vain just now.
+    /// Returns whether an address is left that was not tried in vain just now.
     pub(crate) fn may_dial(&self) -> bool {
         self.addresses.unreachable < self.addresses.destinations.len()
     }
@@ -158,7 +158,7 @@ pub(crate) struct ClientPools {
     pub(crate) places: HashMap<(usize, ProxyHeader), usize>,
     /// With so many, empty ones are dropped.
     pub(crate) sweep_at: usize,
-    /// Where the search for an idle connection goes on.
+    /// Place at which the search for an idle connection goes on.
     pub(crate) hand: usize,
 }
 
@@ -321,7 +321,7 @@ impl Backends {
         self.list.iter().flat_map(|(_, backend)| backend.pool.connections())
     }
 
-    /// Whose turn it is: one that is healthy and not full, and not `avoided` if there is another; among these, the one that the
+    /// Returns whose turn it is: one that is healthy and not full, and not `avoided` if there is another; among these, the one that the
     /// request's cookie names. When all are left alone or down, the one that will be asked again soonest: a request to
     /// one of them is never worse than none.
     pub(crate) fn pick(
@@ -442,7 +442,7 @@ impl Backends {
         self.random.usize(..below)
     }
 
-    /// Octets that are no secret.
+    /// Bytes that are no secret.
     pub(crate) fn octets(&mut self) -> [u8; 16] {
         let mut octets = [0; 16];
         self.random.fill(&mut octets);
@@ -454,7 +454,7 @@ impl Backends {
         self.budget.requested();
     }
 
-    /// Whether one more request may be repeated.
+    /// Returns whether one more request may be repeated.
     pub(crate) fn may_repeat(&mut self) -> bool {
         self.budget.spend()
     }
@@ -463,7 +463,7 @@ impl Backends {
 /// How much may be repeated: a share of what is asked.
 #[derive(Debug)]
 struct RetryBudget {
-    /// What each request adds, in hundredths of a repetition.
+    /// Share that each request adds, in hundredths of a repetition.
     share: u32,
     /// In hundredths.
     saved: u32,

@@ -9,7 +9,7 @@ use bolide_server::{ProxyHeader, Request};
 
 use crate::backends::{Backend, Backends, KEPT_COUNT};
 
-/// What a PROXY header says of the client of a request. Requests of one client's connection have the same; a client that a
+/// Returns what a PROXY header says of the client of a request. Requests of one client's connection have the same; a client that a
 /// trusted proxy names has no port.
 pub(crate) fn header_for(request: &Request<'_>) -> ProxyHeader {
     let Some(client) = request.client() else { return ProxyHeader::Unix };
@@ -48,7 +48,7 @@ impl Backends {
         place
     }
 
-    /// Whether one more connection may be made to an upstream whose connections have owners: else an idle one of
+    /// Returns whether one more connection may be made to an upstream whose connections have owners: else an idle one of
     /// another client ends for it.
     pub(crate) fn make_room(&mut self, at: usize) -> bool {
         let upstream = self.list[at].upstream;
@@ -95,7 +95,7 @@ impl Backends {
 }
 
 impl Backend {
-    /// Whether it has connections or requests.
+    /// Returns whether it has connections or requests.
     fn is_used(&self) -> bool {
         self.outstanding > 0 || Rc::strong_count(&self.lease) > 1
     }

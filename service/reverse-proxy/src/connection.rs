@@ -75,7 +75,7 @@ pub(crate) struct UpstreamConnection {
 }
 
 impl UpstreamConnection {
-    /// What follows each turn: those whom it concerns are woken.
+    /// Ends each turn: wakes those whom it concerns.
     fn settle(&mut self, after: After, agenda: &mut Agenda, now: Instant) -> After {
         self.exchanges.wake_all(agenda);
         let worker = &self.exchanges.worker;

@@ -1,4 +1,4 @@
-//! What happened at each upstream, in numbers.
+//! Counters of each upstream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -89,7 +89,7 @@ macro_rules! counters {
         counts { $($(#[doc = $count_doc:literal])* $count:ident,)* }
         levels { $($(#[doc = $level_doc:literal])* $level:ident,)* }
     ) => {
-        /// What one worker counts of one upstream: written by it alone, read by anybody.
+        /// Counters of one worker for one upstream: written by it alone, read by anybody.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $count: Counter,)*
@@ -97,7 +97,7 @@ macro_rules! counters {
             pub(crate) latency: LatencyCounter,
         }
 
-        /// What was counted of one upstream, by all workers together.
+        /// Counters of one upstream, by all workers together.
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
         #[non_exhaustive]
         pub struct UpstreamStats {
@@ -158,7 +158,7 @@ counters! {
         unreachable,
         /// The TLS handshake failed, or the certificate was not trusted.
         tls_failures,
-        /// What came was no HTTP.
+        /// Bytes that were no HTTP.
         garbage,
         /// The connection ended before the answer was complete.
         broken_off,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::ProxyLimits;
 
-/// What failures say of an upstream.
+/// Health of an upstream by its failures.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Health {
     /// In a row.
@@ -25,7 +25,7 @@ impl Health {
         self.left_alone_until.filter(|until| *until <= now).or(self.back_since)
     }
 
-    /// Whether it was left alone before.
+    /// Returns whether it was left alone before.
     #[inline]
     pub(crate) fn succeeded(&mut self) -> bool {
         if self.failures == 0 {

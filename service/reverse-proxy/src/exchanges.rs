@@ -1,4 +1,4 @@
-//! What goes over one connection: the exchanges that it carries, as the upstream's side sees them.
+//! Exchanges of one connection: those that it carries, as the upstream's side sees them.
 
 use std::fmt;
 use std::mem;
@@ -43,7 +43,7 @@ pub(crate) struct UpstreamExchanges {
     held: Vec<Shared>,
     /// Nothing is overdue before this time.
     next_due: Option<Instant>,
-    /// Whose client's side has something to look at.
+    /// Exchanges whose client's side has something to look at.
     woken: Vec<Shared>,
 }
 
@@ -415,7 +415,7 @@ impl UpstreamExchanges {
     }
 }
 
-/// Whether it is the upstream's turn to move.
+/// Returns whether it is the upstream's turn to move.
 fn waits_for_upstream(state: &SharedExchange) -> bool {
     if state.switch.tunnel {
         true

@@ -8,7 +8,7 @@ use bolide_server::{Response, StatusCode};
 
 use crate::counters::Counters;
 
-/// Whether a request may be sent again.
+/// Permission to send a request again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// The upstream may have acted on it.
@@ -27,10 +27,10 @@ pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     /// The type of the error (RFC 9209 §2.3).
     pub(crate) error: &'static str,
-    /// What happened: one fixed sentence.
+    /// Description of the error: one fixed sentence.
     pub(crate) what: &'static str,
     pub(crate) repeat: Repeat,
-    /// Whether it speaks against the upstream's health.
+    /// True if it speaks against the upstream's health.
     pub(crate) counts: bool,
     /// The upstream says itself that it does not go on.
     pub(crate) cancelled: bool,
@@ -199,7 +199,7 @@ impl Failure {
         }
     }
 
-    /// Whether there was no connection, which was said when that was found out.
+    /// Returns whether there was no connection, which was said when that was found out.
     pub(crate) fn is_of_connecting(&self) -> bool {
         matches!(
             self.error,
@@ -211,7 +211,7 @@ impl Failure {
         )
     }
 
-    /// What kind it is of, for a log.
+    /// Returns what kind it is of, for a log.
     pub(crate) fn summary(&self) -> &'static str {
         match self.error {
             "http_protocol_error" => "its response is not HTTP",
@@ -237,7 +237,7 @@ impl Failure {
         kind.count();
     }
 
-    /// What the client is told.
+    /// Returns what the client is told.
     pub(crate) fn response(&self) -> Response {
         let Self { error, what, .. } = self;
         Response::error(self.status)

@@ -21,7 +21,7 @@ use crate::worker::Worker;
 pub(crate) struct ForwardedRequest {
     worker: Rc<Worker>,
     state: Shared,
-    /// Where it counts as open.
+    /// Upstream at which it counts as open.
     upstream: Option<usize>,
     /// Which upstream it is to go to.
     leaning: Leaning,

@@ -1,11 +1,11 @@
-//! Whether upstreams are there: checks that are made without a client's request.
+//! Health of upstreams: checks that are made without a client's request.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::limits::HealthLimits;
 
-/// What an upstream is asked.
+/// The kind of a health check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HealthKind {
     /// A GET of this path, which begins with a slash.
@@ -88,7 +88,7 @@ impl HealthCheck {
     }
 }
 
-/// What a row of checks says.
+/// State of a row of checks.
 #[derive(Debug, Default)]
 pub(crate) struct Streak {
     is_down: bool,

@@ -20,7 +20,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Whether a line is let through; with how many were not since the one before.
+    /// Returns whether a line is let through; with how many were not since the one before.
     fn pass(&self, now: Instant) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.0.is_some_and(|last| now < last + PAUSE) {

@@ -97,7 +97,7 @@ limits! {
         /// trouble must not get many times its load; Envoy allows as many. Answers: retry-storm.
         retry_budget_percent: u32 [from 0] = 20,
 
-        /// What the receive window of one response may grow to, from an upstream over HTTP/2: what is held for a client that reads
+        /// Size that the receive window of one response from an upstream over HTTP/2 may grow to: what is held for a client that reads
         /// slowly. Default: 1 MiB. Unit: bytes. Reason: 10 Gbit/s over 0.8 ms, and upstreams are near. Answers: slow-download.
         response_window_bytes: u32 [from 65_535 to (1 << 31) - 1] = 1 << 20,
 

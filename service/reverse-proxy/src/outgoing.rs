@@ -65,7 +65,7 @@ pub(crate) fn upgrade(head: &Head) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Whether a tunnel to this protocol may go through the proxy. HTTP and TLS begin anew at each hop: requests in
+/// Returns whether a tunnel to this protocol may go through the proxy. HTTP and TLS begin anew at each hop: requests in
 /// such a tunnel would pass unread.
 pub(crate) fn passes(protocol: &str) -> bool {
     let name = protocol.split('/').next().unwrap_or_default();
@@ -73,7 +73,7 @@ pub(crate) fn passes(protocol: &str) -> bool {
     !ends_here && !protocol.contains(',')
 }
 
-/// Whether upstreams read from it where a request came from, or what it asked for there.
+/// Returns whether upstreams read from it where a request came from, or what it asked for there.
 #[inline]
 fn is_origin(field: &Field<'_>) -> bool {
     match field.known {
@@ -96,7 +96,7 @@ fn is_origin_name(name: &str) -> bool {
     name == "forwarded" || name == "x-real-ip" || name.starts_with("x-forwarded-")
 }
 
-/// Whether a field of a request's trailers goes on: upstreams that merge trailers into the head must not read from
+/// Returns whether a field of a request's trailers goes on: upstreams that merge trailers into the head must not read from
 /// them where the request came from, or in whose name (RFC 9110 §6.5.1).
 pub(crate) fn passes_in_trailers(field: &Field<'_>) -> bool {
     let is_credential = matches!(

@@ -37,7 +37,7 @@ pub struct ReverseProxy {
     worker: Rc<Worker>,
 }
 
-/// What may be asked (RFC 9110 §10.2.1): TRACE would show what the proxy adds.
+/// Methods that are allowed (RFC 9110 §10.2.1): TRACE would show what the proxy adds.
 const ALLOWED: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
 /// A reverse proxy chooses where requests go: CONNECT to a host and a port of the client's choice

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use bolide_semantics::{FieldName, Head, is_token};
 use bolide_server::Version;
 
-/// What `Via` calls a proxy.
+/// Name of a proxy in `Via`.
 #[derive(Debug, Clone)]
 pub(crate) struct Pseudonym {
     name: Box<str>,
@@ -31,7 +31,7 @@ impl Pseudonym {
         Self { name: name.into(), via }
     }
 
-    /// What the proxy adds to `Via` of a request that came in this version.
+    /// Returns what the proxy adds to `Via` of a request that came in this version.
     pub(crate) fn via(&self, version: Version) -> &[u8] {
         let [http_1_0, http_1_1, http_2, http_3] = &self.via;
         let via = match version {
@@ -43,7 +43,7 @@ impl Pseudonym {
         via.as_bytes()
     }
 
-    /// Whether a request has passed this proxy before.
+    /// Returns whether a request has passed this proxy before.
     pub(crate) fn is_in(&self, head: &Head) -> bool {
         let received_by = |member: &[u8]| {
             let mut words = member.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());

@@ -1,4 +1,4 @@
-//! What a reverse proxy does, before there is one.
+//! Settings of a reverse proxy.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -34,22 +34,22 @@ pub enum Balance {
     Hash(HashKey),
 }
 
-/// What upstreams are told of where a request came from: by `Forwarded` (RFC 7239) and by
+/// Treatment of the fields that tell upstreams the origin of a request: by `Forwarded` (RFC 7239) and by
 /// `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto`. All other fields whose names begin with
 /// `X-Forwarded-`, and `X-Real-IP`, only ever come from whoever asks, and go the way of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
-    /// What the proxy knows itself; what clients say in these fields is dropped, for anybody may say
+    /// Only what the proxy knows itself; what clients say in these fields is dropped, for anybody may say
     /// anything.
     #[default]
     Replace,
-    /// What the proxy knows, behind what came: for a proxy behind proxies that are trusted.
+    /// Append what the proxy knows to what came: for a proxy behind proxies that are trusted.
     Append,
     /// Nothing; what came is dropped.
     Hide,
 }
 
-/// What becomes of a request whose path has a [dot segment](bolide_semantics::has_dot_segment), in any spelling: clients
+/// Treatment of a request whose path has a [dot segment](bolide_semantics::has_dot_segment), in any spelling: clients
 /// resolve these before they send a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DotSegments {
@@ -60,7 +60,7 @@ pub enum DotSegments {
     Pass,
 }
 
-/// What a reverse proxy does: one value for all workers, from which each makes its
+/// Settings of a reverse proxy: one value for all workers, from which each makes its
 /// [`ReverseProxy`](crate::ReverseProxy).
 #[derive(Debug, Clone)]
 pub struct ProxySettings {
@@ -78,7 +78,7 @@ pub struct ProxySettings {
     pub(crate) proxy_protocol: Option<ProxyVersion>,
     pub(crate) limits: ProxyLimits,
     pub(crate) watch: Arc<Watch>,
-    /// What each worker counts.
+    /// Counters of each worker.
     counters: Arc<Mutex<Vec<Arc<[Counters]>>>>,
 }
 
@@ -143,7 +143,7 @@ impl ProxySettings {
         settings.with_tls()
     }
 
-    /// Whether an upstream speaks TLS.
+    /// Returns whether an upstream speaks TLS.
     #[must_use]
     pub fn speaks_tls(&self) -> bool {
         self.upstreams.iter().any(|upstream| upstream.scheme.is_secure())
@@ -206,28 +206,28 @@ impl ProxySettings {
         self
     }
 
-    /// What upstreams are told of the client. Default: what the proxy knows itself.
+    /// Sets what upstreams are told of the client. Default: what the proxy knows itself.
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
     }
 
-    /// Whether `Host` names the upstream rather than what the client asked for. Default: no.
+    /// Sets whether `Host` names the upstream rather than what the client asked for. Default: no.
     #[must_use]
     pub fn rewrites_host(mut self, rewrites: bool) -> Self {
         self.rewrites_host = rewrites;
         self
     }
 
-    /// What becomes of paths with dot segments. Default: they are refused.
+    /// Sets what becomes of paths with dot segments. Default: they are refused.
     #[must_use]
     pub fn dot_segments(mut self, dot_segments: DotSegments) -> Self {
         self.dot_segments = dot_segments;
         self
     }
 
-    /// What `Via` calls the proxy (RFC 9110 §7.6.3). A request that has this name in its `Via` is answered with 508: it went
+    /// Sets what `Via` calls the proxy (RFC 9110 §7.6.3). A request that has this name in its `Via` is answered with 508: it went
     /// round. Default: a random name, another for each value that is made.
     ///
     /// # Errors
@@ -353,7 +353,7 @@ impl ProxySettings {
         });
     }
 
-    /// What all workers have counted, upstream by upstream, in the order in which they were given. It may be
+    /// Returns what all workers have counted, upstream by upstream, in the order in which they were given. It may be
     /// asked for from any thread, at any time, and costs the workers nothing.
     #[must_use]
     pub fn stats(&self) -> Vec<UpstreamStats> {
@@ -373,7 +373,7 @@ impl ProxySettings {
         sums
     }
 
-    /// What a request says of the upstream that it is to go to.
+    /// Returns what a request says of the upstream that it is to go to.
     #[inline]
     pub(crate) fn leaning(&self, request: &Request<'_>) -> Leaning {
         let key = match &self.balance {

@@ -24,7 +24,7 @@ const MERGED_BYTES_MAX: usize = 16 * 1024;
 /// An exchange as both sides hold it.
 pub(crate) type Shared = Rc<RefCell<SharedExchange>>;
 
-/// What the client's side and the upstream's side of one exchange leave for each other.
+/// State that the client's side and the upstream's side of one exchange leave for each other.
 #[derive(Debug)]
 pub(crate) struct SharedExchange {
     /// The request's head, as it is sent on.
@@ -84,14 +84,14 @@ pub(crate) struct Switch {
     pub(crate) wish: Option<Box<Wish>>,
     /// The upstream was asked that, too, when the request was sent last.
     pub(crate) wish_sent: bool,
-    /// What follows the answer's head goes both ways, as it is.
+    /// Mark: what follows the response's head goes both ways, as it is.
     pub(crate) tunnel: bool,
 }
 
-/// Where the client's sides leave what a connection is to look at.
+/// Inbox in which the client's sides leave what a connection is to look at.
 #[derive(Debug)]
 pub(crate) struct ConnectionTasks {
-    /// Where the connection goes to.
+    /// Destination of the connection.
     pub(crate) to: Destination,
     /// Keeps its backend.
     _lease: Rc<()>,
@@ -142,7 +142,7 @@ impl ConnectionTasks {
 /// A body on its way, in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// What has come and has not been passed on: at most what the windows of the side it came from allow.
+    /// Pieces that have come and have not been passed on: at most what the windows of the side it came from allow.
     pieces: WaitingPieces<Chunk>,
     /// Small pieces that follow them.
     merged: Vec<u8>,
@@ -159,7 +159,7 @@ pub(crate) struct Flow {
     pub(crate) blocked: bool,
 }
 
-/// What is to be passed on next.
+/// Part that is to be passed on next.
 #[derive(Debug)]
 pub(crate) enum Next {
     Piece(Chunk, End),
@@ -172,7 +172,7 @@ impl Flow {
         Self { ended: true, finished: true, ..Self::default() }
     }
 
-    /// What came.
+    /// Adds what came.
     pub(crate) fn push(&mut self, piece: Bytes, end: End) {
         self.ended |= end == End::Yes;
         if piece.is_empty() {
@@ -201,7 +201,7 @@ impl Flow {
         self.pieces_bytes + places + self.merged.capacity() + trailers
     }
 
-    /// What was merged becomes a piece.
+    /// Makes a piece of what was merged.
     fn end_merging(&mut self) {
         if !self.merged.is_empty() {
             let merged = Chunk::kept(std::mem::take(&mut self.merged).into());
@@ -209,7 +209,7 @@ impl Flow {
         }
     }
 
-    /// Whether nothing waits to be passed on but the end or trailers.
+    /// Returns whether nothing waits to be passed on but the end or trailers.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.merged.is_empty()
     }
@@ -236,7 +236,7 @@ impl Flow {
         std::mem::take(&mut self.taken_bytes)
     }
 
-    /// What stays for longer must not keep whole blocks of the worker's receive buffer. Returns how many pieces it looked at.
+    /// Detaches what stays for longer, so that it keeps no whole blocks of the worker's receive buffer. Returns how many pieces it looked at.
     pub(crate) fn settle(&mut self) -> usize {
         self.pieces.settle()
     }

@@ -17,7 +17,7 @@ use crate::outgoing;
 /// The name of RFC 6455 in `Upgrade` and of RFC 8441 in `:protocol`.
 const WEBSOCKET: &str = "websocket";
 
-/// What a WebSocket server adds to a key before it digests it (RFC 6455 §1.3).
+/// Text that a WebSocket server adds to a key before it digests it (RFC 6455 §1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// A request to go on with another protocol.
@@ -27,14 +27,14 @@ pub(crate) struct Wish {
     protocols: String,
     /// It means the same as an extended CONNECT for `websocket`.
     is_websocket: bool,
-    /// What a WebSocket server of HTTP/1.1 proves that it has understood.
+    /// Key that a WebSocket server of HTTP/1.1 must have understood.
     key: Option<Vec<u8>>,
     /// The client asks by an extended CONNECT.
     extended: bool,
 }
 
 impl Wish {
-    /// What the head of a request wishes, if anything that can be passed on.
+    /// Returns what the head of a request wishes for, if anything that can be passed on.
     pub(crate) fn of(head: &Head, has_body: bool) -> Option<Self> {
         if *head.method() == Method::CONNECT {
             let protocols = head.protocol()?.to_owned();
@@ -74,7 +74,7 @@ impl Wish {
         head.push_field(FieldName::Upgrade, self.protocols.as_bytes());
     }
 
-    /// Whether an answer grants it. `multiplexed`: it came over HTTP/2.
+    /// Returns whether an answer grants it. `multiplexed`: it came over HTTP/2.
     pub(crate) fn is_granted(&self, answer: &Head, multiplexed: bool) -> bool {
         if multiplexed {
             return answer.status().is_success();
@@ -88,7 +88,7 @@ impl Wish {
             && switched.all(is_asked)
     }
 
-    /// Whether the client would take an answer that grants nothing for one that does: a 2xx, or a switch to
+    /// Returns whether the client would take an answer that grants nothing for one that does: a 2xx, or a switch to
     /// what was not asked for.
     pub(crate) fn is_misread(&self, answer: &Head, multiplexed: bool) -> bool {
         let status = answer.status();
@@ -121,7 +121,7 @@ impl Wish {
     }
 }
 
-/// What proves that a WebSocket handshake with this key was understood (RFC 6455 §4.2.2).
+/// Returns what proves that a WebSocket handshake with this key was understood (RFC 6455 §4.2.2).
 pub(crate) fn accept(key: &[u8]) -> String {
     let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WEBSOCKET_GUID].concat());
     BASE64_STANDARD.encode(digest.as_ref())

@@ -21,23 +21,23 @@ pub enum UpstreamError {
          h3://HOST:PORT or unix:/PATH"
     )]
     Malformed {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What is wrong with it.
+        /// Description of the error.
         what: String,
     },
     /// Its host has no address.
     #[error("upstream `{given}`: {error}")]
     Unresolved {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What the resolver said.
+        /// Error of the resolver.
         error: ResolveError,
     },
     /// Its certificate could not be verified.
     #[error("upstream `{given}`: {error}")]
     Untrusted {
-        /// What was given.
+        /// Text that was given.
         given: String,
         /// Why.
         error: TrustError,
@@ -63,9 +63,9 @@ pub enum UpstreamError {
     /// The cookie that names upstreams can't be.
     #[error("the cookie that names upstreams can't have `{given}`: {what}")]
     Cookie {
-        /// What is wrong.
+        /// Description of the error.
         what: &'static str,
-        /// What was given.
+        /// Text that was given.
         given: String,
     },
     /// Something goes by TCP alone.
@@ -73,7 +73,7 @@ pub enum UpstreamError {
     Http3 {
         /// The upstream.
         given: String,
-        /// What was asked for.
+        /// Property that was asked for.
         what: &'static str,
     },
     /// There is none.
@@ -81,7 +81,7 @@ pub enum UpstreamError {
     None,
 }
 
-/// What is spoken with an upstream.
+/// Protocol with an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http1,
@@ -91,12 +91,12 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
-    /// Whether requests say `https`.
+    /// Returns whether requests say `https`.
     pub(crate) fn is_secure(self) -> bool {
         matches!(self, Self::Tls | Self::Http3)
     }
 
-    /// Where connections to an address go to.
+    /// Returns where connections to an address go to.
     pub(crate) fn to(self, address: SocketAddr) -> Destination {
         match self {
             Self::Http3 => Destination::Datagrams(address),
@@ -184,7 +184,7 @@ impl Upstream {
         self
     }
 
-    /// Whether WebSockets and other tunnels go by HTTP/1.1, on connections of their own, when the upstream
+    /// Sets whether WebSockets and other tunnels go by HTTP/1.1, on connections of their own, when the upstream
     /// speaks HTTP/2 without extended CONNECT (RFC 8441). Default: yes with `https`, where ALPN says what is
     /// spoken; no with `h2c`, where a server may understand nothing else, and the answer is 502. Never with `h3`.
     #[must_use]
@@ -246,10 +246,10 @@ impl Upstream {
         Some(Dial { speaks, timeout, preamble: None })
     }
 
-    /// What is offered to those that speak TLS.
+    /// Protocols that are offered to those that speak TLS.
     pub(crate) const ALPN: [Alpn; 2] = [Alpn::H2, Alpn::Http11];
 
-    /// What is offered on connections for tunnels.
+    /// Protocols that are offered on connections for tunnels.
     pub(crate) const TUNNEL_ALPN: [Alpn; 1] = [Alpn::Http11];
 }
 

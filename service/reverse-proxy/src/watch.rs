@@ -1,4 +1,4 @@
-//! What is found out about upstreams beside requests: whether they are well, and where they are. Workers
+//! Knowledge about upstreams beside requests: whether they are well, and where they are. Workers
 //! read it; the keeper writes it.
 
 mod keeper;
@@ -37,7 +37,7 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// What all workers know of one upstream.
+/// Knowledge of all workers about one upstream.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) upstream: Upstream,
@@ -47,14 +47,14 @@ pub(crate) struct Watched {
     found: Arc<Found>,
 }
 
-/// What was found out about an upstream, which outlives the proxy that found it out when another takes over.
+/// Findings about an upstream, which outlives the proxy that found it out when another takes over.
 #[derive(Debug)]
 struct Found {
     is_down: AtomicBool,
     /// When checks that succeed brought it back.
     up_since: Mutex<Option<Instant>>,
     streak: Mutex<Streak>,
-    /// What failures said of it, as the worker that was told last has it.
+    /// Health by failures, as the worker that was told last has it.
     health: Mutex<Health>,
     /// Rises with each change of the addresses.
     generation: AtomicU64,
@@ -85,7 +85,7 @@ impl Watched {
         self.found.move_to(self.upstream.destinations.clone());
     }
 
-    /// What failures of requests say of it, when they begin or cease to say something.
+    /// Returns what failures of requests say of it, when they begin or cease to say something.
     pub(crate) fn health(&self) -> Health {
         *self.found.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,7 +184,7 @@ impl Found {
     }
 }
 
-/// What is known of all upstreams of a proxy, and who finds it out.
+/// Knowledge about all upstreams of a proxy, and its source.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) list: Arc<[Watched]>,
@@ -195,14 +195,14 @@ pub(crate) struct Watch {
     is_replaced: AtomicBool,
 }
 
-/// What is to be found out.
+/// Questions that are to be answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Orders {
     pub(crate) check: Option<HealthCheck>,
     /// Whom the checks trust.
     pub(crate) trust: Trust,
     pub(crate) resolver: Resolver,
-    /// What connections of checks begin with.
+    /// Start of the connections of checks.
     pub(crate) proxy_protocol: Option<ProxyVersion>,
     /// The certificate that they show.
     pub(crate) identity: Option<Identity>,

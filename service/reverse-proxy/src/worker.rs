@@ -1,4 +1,4 @@
-//! What all connections and forwarded requests of one worker share.
+//! State that all connections and forwarded requests of one worker share.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -52,7 +52,7 @@ impl Worker {
         &self.settings.limits
     }
 
-    /// What is counted of the upstream that a backend belongs to.
+    /// Returns what is counted of the upstream that a backend belongs to.
     pub(crate) fn counters(&self, backend: usize) -> &Counters {
         &self.counters[self.backends.borrow()[backend].upstream]
     }

@@ -1,4 +1,4 @@
-//! What an operator's listener answers: metrics and health.
+//! Responses of an operator's listener: metrics and health.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -118,7 +118,7 @@ fn own(
     }
 }
 
-/// Whether an authority names this listener, which a client has reached at `local`; none on a Unix socket, which no
+/// Returns whether an authority names this listener, which a client has reached at `local`; none on a Unix socket, which no
 /// browser reaches.
 fn is_own(authority: &str, local: Option<IpAddr>, names: &[String]) -> bool {
     let Some(local) = local else { return true };

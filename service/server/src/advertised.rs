@@ -15,7 +15,7 @@ impl Advertised {
         Self { port, value: format!("h3=\":{port}\"; ma={REMEMBERED_SECONDS}") }
     }
 
-    /// What a client is told that has connected to this port.
+    /// Returns what a client is told that has connected to this port.
     pub(crate) fn at(advertised: &[Self], port: u16) -> Option<&str> {
         advertised.iter().find(|one| one.port == port).map(|one| &*one.value)
     }

@@ -14,7 +14,7 @@ use crate::proxy_header::ProxyHeader;
 pub(crate) const MALFORMED: &str = "proxy-header";
 pub(crate) const LATE: &str = "proxy-header-timeout";
 
-/// What is known of the connection, and what is waited for.
+/// Facts about the connection, and the event that is waited for.
 #[derive(Debug)]
 pub(crate) struct Announced {
     /// Those of the socket, until the header has come.

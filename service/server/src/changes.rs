@@ -1,4 +1,4 @@
-//! What changes while a server runs.
+//! Settings that change while a server runs.
 
 use std::fmt;
 use std::sync::mpsc;

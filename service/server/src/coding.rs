@@ -7,7 +7,7 @@ use bolide_eventloop::Offload;
 
 use crate::limits::ENCODED_INLINE_BYTES;
 
-/// Whether the content of a response is encoded, as a [`Policy`](crate::Policy) says.
+/// Encoding of a response's content, as a [`Policy`](crate::Policy) says.
 #[derive(Debug, Clone, Copy)]
 pub enum Coding {
     /// It is sent as it is.
@@ -67,7 +67,7 @@ pub trait BodyEncoder: fmt::Debug + Send {
     /// As [`Self::write`].
     fn finish(&mut self) -> io::Result<()>;
 
-    /// What was made since it was taken last.
+    /// Returns what was made since it was taken last.
     fn take(&mut self) -> Vec<u8>;
 
     /// The memory that it keeps, in bytes, but for what is taken.

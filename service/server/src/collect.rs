@@ -44,7 +44,7 @@ impl Handler for Collect {
 }
 
 enum Stage {
-    /// What has come, if that was not all at once.
+    /// Pieces that have come, if not all at once.
     Collects { pieces: Option<BytesMut>, answer: Answer },
     /// The body is complete, and a response was made or is to come.
     Answered,

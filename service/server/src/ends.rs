@@ -16,7 +16,7 @@ pub(crate) enum Ends {
     Announced(Box<Announced>),
 }
 
-/// What a PROXY header says, and the address that its sender has connected to.
+/// Contents of a PROXY header, and the address that its sender has connected to.
 #[derive(Debug)]
 pub(crate) struct Announced {
     peer: Option<SocketAddr>,

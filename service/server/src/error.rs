@@ -16,7 +16,7 @@ pub enum Error {
         "can't listen on `{address}`: give an IP address and a port, such as 127.0.0.1:8080, or unix:/path"
     )]
     Address {
-        /// What was given.
+        /// Text that was given.
         address: String,
     },
     /// A listener can't be opened.
@@ -36,7 +36,7 @@ pub enum Error {
     NoListener,
 }
 
-/// What the system said, and what to do about it.
+/// Returns what the system said, and what to do about it.
 fn advice(failed: &BindError) -> String {
     let is_path = failed.address.parse::<SocketAddr>().is_err();
     let advice = match (failed.error.kind(), is_path) {

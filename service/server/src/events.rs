@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{BodyStream, Pull, Request, Response, Waker};
 
-/// What waits for one client at most, in bytes, but for the event that exceeds it: a sender that is faster than its client
+/// Memory that waits for one client at most, in bytes, but for the event that exceeds it: a sender that is faster than its client
 /// waits then.
 const QUEUE_BYTES: usize = 64 * 1024;
 
@@ -21,7 +21,7 @@ pub struct ServerEvent<'a> {
     pub data: &'a str,
     /// Its type, where it is not `message`: one line.
     pub name: Option<&'a str>,
-    /// What a client that connects again says that it has seen, by `Last-Event-ID`: one line.
+    /// Identifier of the event, which a client that connects again sends as `Last-Event-ID`: one line.
     pub id: Option<&'a str>,
     /// After how long a client that has lost the connection connects again.
     pub retry: Option<Duration>,

@@ -80,7 +80,7 @@ impl<'a> Io<'a> {
         &mut self.outward
     }
 
-    /// What a response with these fields says of HTTP/3, if it is served here and the client does not use it.
+    /// Returns what a response with these fields says of HTTP/3, if it is served here and the client does not use it.
     #[inline]
     fn alternative(&self, fields: &[FieldRef<'_>]) -> Option<&'a str> {
         if self.advertised.is_empty() || !self.connection.is_tls() {
@@ -195,7 +195,7 @@ impl Io<'_> {
         }
     }
 
-    /// Whether [`Self::send`] takes a piece now.
+    /// Returns whether [`Self::send`] takes a piece now.
     #[must_use]
     pub fn is_sendable(&self) -> bool {
         !self.state.has_rest() && self.may_send()
@@ -259,21 +259,21 @@ impl Io<'_> {
         self.ends.local()
     }
 
-    /// What the kernel has measured of the client's connection, by a system call; `None` on a Unix socket, and
+    /// Returns what the kernel has measured of the client's connection, by a system call; `None` on a Unix socket, and
     /// where it isn't told.
     #[must_use]
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         self.path.tcp_info()
     }
 
-    /// What BBR believes of the client's connection, by two system calls; `None` where it is not its congestion
+    /// Returns what BBR believes of the client's connection, by two system calls; `None` where it is not its congestion
     /// control.
     #[must_use]
     pub fn bbr(&self) -> Option<BbrInfo> {
         self.path.bbr()
     }
 
-    /// Whether one more event may be handled of which one piece of data may bring many, a message say. If not, the other
+    /// Returns whether one more event may be handled of which one piece of data may bring many, a message say. If not, the other
     /// connections have their turn first, and [`Exchange::on_wake`](crate::Exchange::on_wake) follows.
     pub(crate) fn may_go_on(&mut self) -> bool {
         let may = self.events_left.get() > 0;
@@ -563,7 +563,7 @@ impl Io<'_> {
     }
 }
 
-/// Whether a final response is still to come after this status.
+/// Returns whether a final response is still to come after this status.
 #[inline]
 fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS

@@ -66,10 +66,10 @@ use bolide_eventloop::SharedFile;
 pub struct FilePiece {
     /// The file, and the version of it that was promised. Once it has become another, the connection is reset.
     pub file: Arc<SharedFile>,
-    /// Where the piece begins in it, in bytes.
+    /// Offset of the piece in it, in bytes.
     pub offset: u64,
     /// Its length in bytes, all of which the file must have. Not 0, unless it is the last piece.
     pub bytes: usize,
-    /// Whether the body ends with it.
+    /// True if the body ends with it.
     pub is_last: bool,
 }

@@ -9,12 +9,12 @@ use crate::ends::Ends;
 use crate::ingress::{ForwardedFields, Ingress};
 use crate::limits::FORWARDED_HOPS_COUNT;
 
-/// Whose request it is, as the peer says that is trusted; or the peer itself.
+/// Client of a request, as the peer says that is trusted; or the peer itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Client<'a> {
     /// None on a Unix socket.
     pub(crate) address: Option<IpAddr>,
-    /// What the client has spoken.
+    /// Scheme that the client has used.
     pub(crate) scheme: Option<&'a str>,
     /// The host that the client asked for.
     pub(crate) host: Option<&'a str>,

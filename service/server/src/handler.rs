@@ -1,4 +1,4 @@
-//! What answers requests.
+//! Handlers of requests.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ pub trait Handler: 'static {
     /// Answers at once, takes the exchange over, or promises an answer for later.
     fn handle(&self, request: &mut Request<'_>) -> Reply;
 
-    /// Whether it answers this path, by any method: a router that has no route for it does not, and what
+    /// Returns whether it answers this path, by any method: a router that has no route for it does not, and what
     /// stands before answers as if nothing stood behind. Asked only of a handler that stands behind another.
     /// Default: `true`, every path.
     fn takes(&self, path: &str) -> bool {
@@ -22,7 +22,7 @@ pub trait Handler: 'static {
         true
     }
 
-    /// Whether a short body that has arrived with its head is handed over with the request, for
+    /// Returns whether a short body that has arrived with its head is handed over with the request, for
     /// [`Request::take_body`]. It is copied for that. Default: `false`.
     fn takes_whole_bodies(&self) -> bool {
         false
@@ -76,7 +76,7 @@ pub(crate) fn call(handler: &dyn Handler, request: &mut Request<'_>, reply: &mut
     catch_unwind(AssertUnwindSafe(|| *reply = handler.handle(request))).is_ok()
 }
 
-/// What a handler has decided.
+/// Decision of a handler.
 #[allow(
     clippy::large_enum_variant,
     reason = "most are answers, which a box would cost an allocation each"
@@ -116,13 +116,13 @@ impl<R: Into<Response>> From<R> for Reply {
 ///
 /// Everything happens on the worker's thread. Nothing is called after the response is complete.
 pub trait Exchange: fmt::Debug {
-    /// Whether a client that waits for `100 Continue` is told to go on before [`Self::on_start`].
+    /// Returns whether a client that waits for `100 Continue` is told to go on before [`Self::on_start`].
     /// Otherwise [`Io::send_continue`] does so when the body is wanted.
     fn continues_at_once(&self) -> bool {
         true
     }
 
-    /// Whether [`Self::on_client_end`] is wanted. Over HTTP/1.1 it costs reading ahead: at most one
+    /// Returns whether [`Self::on_client_end`] is wanted. Over HTTP/1.1 it costs reading ahead: at most one
     /// block of what the client sends before it has its answer is kept.
     fn watches_client(&self) -> bool {
         false

@@ -107,7 +107,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Whether every worker that has not ended comes to its mail within `patience`: one whose handler doesn't
+    /// Returns whether every worker that has not ended comes to its mail within `patience`: one whose handler doesn't
     /// return does not.
     #[must_use]
     pub fn beats(&self, patience: Duration) -> bool {

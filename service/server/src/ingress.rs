@@ -1,4 +1,4 @@
-//! What a server takes from the proxies in front of it: who their clients are, and the names of requests.
+//! Information that a server takes from the proxies in front of it: who their clients are, and the names of requests.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -34,7 +34,7 @@ pub enum ForwardedFields {
     Forwarded,
 }
 
-/// What becomes of `X-Request-Id`.
+/// Treatment of `X-Request-Id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RequestId {
     /// Nothing: a field like others.
@@ -47,14 +47,14 @@ pub enum RequestId {
     Response,
 }
 
-/// What a server takes from its peers. Default: nothing.
+/// Information that a server takes from its peers. Default: nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ingress {
     /// The proxies whose PROXY headers, forwarding fields and request identifiers are trusted.
     pub trusted: Networks,
     /// Which forwarding fields they write.
     pub fields: ForwardedFields,
-    /// What becomes of `X-Request-Id`.
+    /// Treatment of `X-Request-Id`.
     pub request_id: RequestId,
 }
 
@@ -120,7 +120,7 @@ fn is_request_id_field(name: &str) -> bool {
     name.len() == REQUEST_ID.len() && name.bytes().zip(REQUEST_ID.bytes()).all(same)
 }
 
-/// Whether it can go into logs and to upstreams: visible characters without quotes.
+/// Returns whether it can go into logs and to upstreams: visible characters without quotes.
 fn is_request_id(value: &[u8]) -> bool {
     let suits = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'\'' | b',');
     (1..=REQUEST_ID_BYTES).contains(&value.len()) && value.iter().all(suits)

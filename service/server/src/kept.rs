@@ -71,7 +71,7 @@ impl KeptRequest {
         parameter(self.query()?, name)
     }
 
-    /// The part of the path that stands for `{name}` in the route, decoded. Octets that are not UTF-8 are replaced.
+    /// The part of the path that stands for `{name}` in the route, decoded. Bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(own, _)| &**own == name);

@@ -9,7 +9,7 @@ use bolide_limits::limits;
 /// handlers hold of a connection beyond its windows stays below what its heads may take. Answers: large-body.
 pub const WHOLE_BODY_BYTES: usize = 16 * 1024;
 
-/// What one connection may do in one call before the others have their turn: requests, pieces of bodies and messages of
+/// Number of events of one connection in one call before the others have their turn: requests, pieces of bodies and messages of
 /// WebSockets. Default: 1024. Unit: events. Reason: some hundred microseconds of work; a megabyte has more than a hundred thousand
 /// chunks of one byte. Answers: one-byte-chunks.
 pub const PASS_EVENTS_COUNT: u32 = 1024;
@@ -96,7 +96,7 @@ limits! {
         /// as clients may set 100. Answers: connection-flood.
         client_connections_count: u32 [from 0] = 0,
 
-        /// What the HTTP/2 receive windows of one worker's connections may grow by together, beyond the window that every
+        /// Growth of the HTTP/2 receive windows of one worker's connections together, at most, beyond the window that every
         /// connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path allows; a crowd of
         /// uploads whose handlers stall holds no more. Answers: stalled-uploads.
         windows_bytes: u64 [from 0] = 256 * 1024 * 1024,

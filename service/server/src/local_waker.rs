@@ -1,4 +1,4 @@
-//! What others ask of the exchanges of a connection, and the handle by which another one of the same worker does.
+//! Requests of others to the exchanges of a connection, and the handle by which another one of the same worker does.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use bolide_semantics::ExchangeId;
 
 use crate::responder::{Message, MessageKind};
 
-/// What the exchanges of one connection are told in its next turn.
+/// Messages for the exchanges of one connection in its next turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Calls(Rc<RefCell<Vec<Message>>>);
 

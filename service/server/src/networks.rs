@@ -122,13 +122,13 @@ fn merge(ranges: &mut Vec<(u128, u128)>) {
 }
 
 impl Networks {
-    /// Whether the set has no network.
+    /// Returns whether the set has no network.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty() && !self.unix
     }
 
-    /// Whether a network has this address; `None` is a peer of a Unix socket.
+    /// Returns whether a network has this address; `None` is a peer of a Unix socket.
     #[must_use]
     pub fn contains(&self, address: Option<IpAddr>) -> bool {
         let (ranges, bits) = match address.map(|address| address.to_canonical()) {

@@ -18,7 +18,7 @@ use crate::Message;
 /// The QUIC connections outward of a worker, of all its handlers; none before the first. It is lent to every call.
 pub type OutwardQuic = Option<Box<QuicEndpoint<Token>>>;
 
-/// What becomes of a connection that was asked for by [`Outward::connect`].
+/// The owner of a connection that was asked for by [`Outward::connect`].
 pub trait Dialled: 'static {
     /// The connection has begun and has a name. `None` gives it up.
     fn begin(
@@ -79,7 +79,7 @@ impl fmt::Debug for Dials {
 }
 
 impl Dials {
-    /// What stands behind a tag. They begin in the turn in which they were asked for: few wait.
+    /// Returns what stands behind a tag. They begin in the turn in which they were asked for: few wait.
     pub(crate) fn take(&mut self, tag: u64) -> Option<Box<dyn Dialled>> {
         let at = self.waiting.iter().position(|(waiting, _)| *waiting == tag)?;
         Some(self.waiting.remove(at).1)
@@ -106,7 +106,7 @@ impl Outward<'_> {
         self.agenda.call(token);
     }
 
-    /// What the worker is asked to do.
+    /// Returns what the worker is asked to do.
     pub fn agenda(&mut self) -> &mut Agenda {
         self.agenda
     }

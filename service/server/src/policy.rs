@@ -1,4 +1,4 @@
-//! What a handler decides about an exchange as a whole, whoever makes its response.
+//! Decisions of a handler about an exchange as a whole, whoever makes its response.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -36,7 +36,7 @@ pub trait Policy: fmt::Debug {
         None
     }
 
-    /// Whether the content of the final response is encoded; asked after [`Self::edit`]. `length`: of the content, in
+    /// Returns whether the content of the final response is encoded; asked after [`Self::edit`]. `length`: of the content, in
     /// bytes, if known. Fields follow from it, and tunnels and responses without content are not asked about. Default:
     /// it is sent as it is.
     fn coding(&self, fields: &ResponseFields<'_>, length: Option<u64>) -> Coding {
@@ -150,7 +150,7 @@ impl<'f> ResponseFields<'f> {
     }
 }
 
-/// Whether the field frames the message, or switches protocols.
+/// Returns whether the field frames the message, or switches protocols.
 fn is_framing(field: &FieldRef<'_>) -> bool {
     field.known.is_some_and(|name| {
         matches!(name, FieldName::ContentLength | FieldName::Trailer)
@@ -178,7 +178,7 @@ impl PolicySlot {
         });
     }
 
-    /// Whether there is one.
+    /// Returns whether there is one.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
         self.0.borrow().is_some()

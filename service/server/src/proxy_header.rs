@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::limits::PROXY_HEADER_BYTES;
 
-/// What version 2 begins with.
+/// Start of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// What version 1 begins with.
+/// Start of version 1.
 const WORD: &[u8; 6] = b"PROXY ";
 
 /// The longest header of version 1, with its end.
@@ -17,7 +17,7 @@ const LINE_BYTES: usize = 107;
 /// Both addresses of a Unix connection in version 2.
 const UNIX_BYTES: usize = 216;
 
-/// What a PROXY header says of its connection.
+/// Contents of a PROXY header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProxyHeader {
     /// The connection is the sender's own, such as a health check (`LOCAL`), or nothing is known (`UNKNOWN`): its
@@ -53,7 +53,7 @@ const fn wrong<T>(what: &'static str) -> Result<T, ProxyHeaderError> {
 }
 
 impl ProxyHeader {
-    /// Whether these bytes are the beginning of a header, as far as they go.
+    /// Returns whether these bytes are the beginning of a header, as far as they go.
     #[must_use]
     pub fn may_begin(bytes: &[u8]) -> bool {
         let agrees = |with: &[u8]| bytes.iter().zip(with).all(|(one, other)| one == other);

@@ -13,7 +13,7 @@ use bolide_connection::{
 };
 use bolide_eventloop::{Arriving, DatagramFlush, DatagramPipe, Routed, Token, random_seed};
 
-/// What processes that follow one another at the same UDP ports share.
+/// Secrets that processes share that follow one another at the same UDP ports.
 #[derive(Debug, Clone)]
 pub(crate) struct Lineage {
     /// The number of this process.

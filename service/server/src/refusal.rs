@@ -1,4 +1,4 @@
-//! What is answered where no handler is, or where none is to be asked.
+//! Responses where no handler is, or where none is to be asked.
 
 use bolide_semantics::{FieldName, Head, parse_content_length};
 use http::header::ALLOW;
@@ -32,7 +32,7 @@ pub(crate) fn refuse(refusal: &Found<'_>, head: &Head) -> Response {
     }
 }
 
-/// Whether RFC 9110 §9.3 or RFC 5789 defines the method.
+/// Returns whether RFC 9110 §9.3 or RFC 5789 defines the method.
 fn is_standard(method: &Method) -> bool {
     [
         Method::GET,
@@ -48,7 +48,7 @@ fn is_standard(method: &Method) -> bool {
     .contains(method)
 }
 
-/// Whether a request whose body follows may send it, and waits to be told so (RFC 9110 §10.1.1). `arrived_bytes` of the
+/// Returns whether a request whose body follows may send it, and waits to be told so (RFC 9110 §10.1.1). `arrived_bytes` of the
 /// body are there already.
 #[inline]
 pub(crate) fn admit(

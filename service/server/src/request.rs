@@ -1,4 +1,4 @@
-//! What a handler sees of a request.
+//! A request, as its handler sees it.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use crate::forwarded::Client;
 use crate::policy::{Policy, PolicySlot};
 use crate::responder::{Address, MovableWaker, Responder, Waker};
 
-/// What [`Request::take_body`] finds.
+/// Result of [`Request::take_body`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestBody {
     /// The request has none, or it was taken before.
@@ -46,7 +46,7 @@ pub struct Request<'a> {
     pub(crate) now: Instant,
     pub(crate) address: Address<'a>,
     pub(crate) policy: &'a PolicySlot,
-    /// What is taken from the peer, if anything is.
+    /// Information that is taken from the peer, if any.
     pub(crate) ingress: Option<&'a Ingress>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Request<'a> {
         parameter(self.query()?, name)
     }
 
-    /// The part of the path that stands for `{name}` in the route, decoded. Octets that are not
+    /// The part of the path that stands for `{name}` in the route, decoded. Bytes that are not
     /// UTF-8 are replaced.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<Cow<'a, str>> {
@@ -127,7 +127,7 @@ impl<'a> Request<'a> {
         self.policy.add(policy);
     }
 
-    /// Who the request is from, when its policies know.
+    /// Returns who the request is from, when its policies know.
     #[must_use]
     pub fn user(&self) -> UserOf<'a> {
         UserOf(self.policy)
@@ -149,7 +149,7 @@ impl<'a> Request<'a> {
         self.origin().address
     }
 
-    /// What the client has spoken, `http` or `https`: as a trusted peer says, else whether this connection has TLS or is over QUIC.
+    /// Returns what the client has spoken, `http` or `https`: as a trusted peer says, else whether this connection has TLS or is over QUIC.
     #[must_use]
     pub fn scheme(&self) -> &'a str {
         let own = if self.connection.is_secure() { "https" } else { "http" };
@@ -162,7 +162,7 @@ impl<'a> Request<'a> {
         self.origin().host.or_else(|| self.authority())
     }
 
-    /// Whether the peer's forwarding fields count; `None` where no peer is trusted, and nobody looks at them.
+    /// Returns whether the peer's forwarding fields count; `None` where no peer is trusted, and nobody looks at them.
     #[must_use]
     pub fn is_forwarded(&self) -> Option<bool> {
         let ingress = self.ingress.filter(|ingress| !ingress.trusted.is_empty())?;
@@ -193,7 +193,7 @@ impl<'a> Request<'a> {
         self.ends.accepted()
     }
 
-    /// What the TLS handshake agreed on; none over cleartext.
+    /// Returns what the TLS handshake agreed on; none over cleartext.
     #[must_use]
     pub fn tls(&self) -> Option<HandshakeFacts> {
         self.connection.tls_facts()
@@ -205,7 +205,7 @@ impl<'a> Request<'a> {
         self.connection.tls_facts_shared()
     }
 
-    /// Whether a body follows the head.
+    /// Returns whether a body follows the head.
     #[must_use]
     pub fn has_body(&self) -> bool {
         self.body_follows
@@ -296,7 +296,7 @@ pub(crate) fn path_of(target: &[u8]) -> &[u8] {
     &target[..place_of(target, b'?').unwrap_or(target.len())]
 }
 
-/// The place of the first `mark`, eight octets at a time: for texts so short that a search made for long ones costs
+/// The place of the first `mark`, eight bytes at a time: for texts so short that a search made for long ones costs
 /// more.
 #[inline]
 fn place_of(text: &[u8], mark: u8) -> Option<usize> {
@@ -315,7 +315,7 @@ fn place_of(text: &[u8], mark: u8) -> Option<usize> {
     rest.iter().position(|octet| *octet == mark).map(|place| at + place)
 }
 
-/// What stands before the first `mark`, an ASCII character, and after it.
+/// Returns what stands before the first `mark`, an ASCII character, and after it.
 #[inline]
 fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
     match place_of(text.as_bytes(), mark) {
@@ -345,7 +345,7 @@ pub(crate) fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> 
     None
 }
 
-/// Who a request is from: as the policies say that it has when it is looked at.
+/// User of a request, as its policies name it when it is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct UserOf<'a>(&'a PolicySlot);
 

@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use crate::Response;
 
-/// What other threads tell a session.
+/// A message of another thread to a session.
 #[derive(Debug)]
 pub struct Message {
     pub(crate) exchange: ExchangeId,
@@ -42,7 +42,7 @@ impl Message {
     }
 }
 
-/// Where an exchange lives; turned into a handle only when one is asked for.
+/// Place of an exchange; turned into a handle only when one is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Address<'a> {
     pub(crate) mailbox: &'a Mailbox<Message>,

@@ -1,4 +1,4 @@
-//! What a handler answers.
+//! Response of a handler.
 
 mod conversions;
 
@@ -36,7 +36,7 @@ pub struct Response {
     pub(crate) kind: ResponseKind,
 }
 
-/// What is done with a response before it is sent.
+/// Treatment of a response before it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseKind {
     /// It is sent as it is.
@@ -134,7 +134,7 @@ impl OwnFields {
 #[derive(Debug, Clone)]
 pub struct Fields(Made);
 
-/// Whose the lines are.
+/// Owner of the lines.
 #[derive(Debug, Clone)]
 enum Made {
     /// Those that have them.
@@ -217,7 +217,7 @@ impl Fields {
         self.lines().lines.iter().map(|line| (&line.name, &line.value))
     }
 
-    /// Whether `Date` is among them, and `Content-Length`.
+    /// Returns whether `Date` is among them, and `Content-Length`.
     #[inline]
     pub(crate) fn has_date_and_length(&self) -> (bool, bool) {
         (self.lines().has_date, self.lines().has_length)
@@ -271,12 +271,12 @@ impl Body {
 #[derive(Debug)]
 pub struct Trailed {
     pub(crate) bytes: Bytes,
-    /// What is announced of its length, in bytes.
+    /// Length that is announced, in bytes.
     pub(crate) length: Option<u64>,
     pub(crate) trailers: HeaderMap,
 }
 
-/// What [`BodyStream::pull`] has.
+/// Result of [`BodyStream::pull`].
 #[derive(Debug)]
 pub enum Pull {
     /// The next piece, not empty and not longer than asked for where that is possible.

@@ -1,4 +1,4 @@
-//! What responses need of their worker.
+//! State of the worker that responses need.
 
 use bolide_semantics::Date;
 
@@ -6,15 +6,15 @@ use crate::Limits;
 use crate::advertised::Advertised;
 use crate::ingress::Gate;
 
-/// What responses need of their worker.
+/// State of the worker that responses need.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) date: Date,
     /// Responses tell what they took.
     pub(crate) server_timing: bool,
-    /// What is taken from peers, if anything is.
+    /// Information that is taken from peers, if any.
     pub(crate) gate: Option<Gate>,
-    /// What clients over TLS are told of HTTP/3.
+    /// Places of HTTP/3 of which clients over TLS are told.
     pub(crate) advertised: Vec<Advertised>,
 }

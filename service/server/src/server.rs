@@ -216,7 +216,7 @@ impl Server {
         self
     }
 
-    /// Whether connections to the listener that was added last begin with a PROXY header. Default: no.
+    /// Sets whether connections to the listener that was added last begin with a PROXY header. Default: no.
     #[must_use]
     pub fn proxy_protocol(mut self, proxy_protocol: ProxyProtocol) -> Self {
         self.proxy_protocols.resize(self.listeners.len(), ProxyProtocol::Off);
@@ -233,7 +233,7 @@ impl Server {
         self
     }
 
-    /// Whether listeners with TLS serve HTTP/3 as well, at the same address and UDP port, and responses over TLS say so
+    /// Sets whether listeners with TLS serve HTTP/3 as well, at the same address and UDP port, and responses over TLS say so
     /// (`Alt-Svc`, RFC 7838). Where the port can't be had, a warning says why, and TLS goes on alone. Listeners whose connections
     /// begin with a PROXY header have none. Default: no.
     ///
@@ -278,7 +278,7 @@ impl Server {
         self
     }
 
-    /// Where the time of day for `Date` comes from. Default: the system.
+    /// Sets where the time of day for `Date` comes from. Default: the system.
     #[must_use]
     pub fn wall_clock(mut self, wall_clock: fn() -> SystemTime) -> Self {
         self.wall_clock = wall_clock;
@@ -306,7 +306,7 @@ impl Server {
         self
     }
 
-    /// Whether answers tell their client what they took here, in a `Server-Timing` field (W3C Server Timing):
+    /// Sets whether answers tell their client what they took here, in a `Server-Timing` field (W3C Server Timing):
     /// `route` and `handler` where the handler answered at once, else `total`, in milliseconds. Default: no, for
     /// it tells everybody, and costs every request a few looks at the clock.
     #[must_use]
@@ -315,7 +315,7 @@ impl Server {
         self
     }
 
-    /// What its events call it, in their field `server`: a process may have several. Default: `main`.
+    /// Sets what its events call it, in their field `server`: a process may have several. Default: `main`.
     #[must_use]
     pub fn name(mut self, name: &'static str) -> Self {
         self.name = name;
@@ -354,7 +354,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Whether what was asked for can be opened at all.
+    /// Checks whether what was asked for can be opened at all.
     fn check(&mut self) -> Result<(), Error> {
         match self.error.take() {
             Some(error) => Err(error),
@@ -531,7 +531,7 @@ impl Running {
         self.stopper().shut_down();
     }
 
-    /// What was counted so far, when the server was given [`Metrics`].
+    /// Returns what was counted so far, when the server was given [`Metrics`].
     #[must_use]
     pub fn metrics(&self) -> Option<Snapshot> {
         self.metrics.as_ref().map(Metrics::snapshot)
@@ -570,7 +570,7 @@ impl Running {
     }
 }
 
-/// What one worker of a server runs, for an event loop of the caller's own, such as a simulated one. Its
+/// Returns what one worker of a server runs, for an event loop of the caller's own, such as a simulated one. Its
 /// connections are cleartext.
 pub fn worker_service(
     router: Router,

@@ -1,4 +1,4 @@
-//! What a worker shares among its sessions, and how the event loop drives them.
+//! State that a worker shares among its sessions, and how the event loop drives them.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -38,7 +38,7 @@ mod pass;
 /// How large the block is that plaintext is opened into, in bytes.
 const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
 
-/// What the workers of a server share.
+/// State that the workers of a server share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OfServer {
     /// The connections that each client has.
@@ -53,7 +53,7 @@ pub(crate) struct HttpService {
     shared: Shared,
     /// The TLS settings of each listener, by its index.
     tls: Vec<Option<ServerTls>>,
-    /// Whether connections begin with a PROXY header, likewise; those beyond the end don't.
+    /// PROXY headers at the start of connections, likewise; those beyond the end don't.
     proxy_protocols: Vec<ProxyProtocol>,
     endpoints: Endpoints,
     head: Head,
@@ -63,10 +63,10 @@ pub(crate) struct HttpService {
     date_due: Instant,
     dials: Dials,
     observer: Observer,
-    /// What the turns are measured by, and where it is noted.
+    /// Meter of the turns, and where it is noted.
     meter: Rc<Meter>,
     measured: Option<Arc<ProfileShard>>,
-    /// What the receive windows may take.
+    /// Memory that the receive windows may take.
     window_memory: WindowMemory,
     of_server: OfServer,
     /// Sessions that are told to end lose no request that is on its way.
@@ -85,7 +85,7 @@ pub(crate) enum Owner {
     Handler(HandlerOwned),
 }
 
-/// What a handler has put on a connection.
+/// Owner that a handler has put on a connection.
 pub(crate) struct HandlerOwned(Box<dyn Outbound>);
 
 impl fmt::Debug for HandlerOwned {

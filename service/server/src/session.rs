@@ -41,9 +41,9 @@ pub(crate) struct Session {
     /// Exchanges that were not answered at once, by rising number.
     exchanges: Vec<Active>,
     pub(crate) closed: Option<Ended>,
-    /// What its receive windows follow.
+    /// Tuning of its receive windows.
     pub(crate) tuning: Tuning,
-    /// What others tell the exchanges; made when the first can be told something.
+    /// Messages of others to the exchanges; made when the first can be told something.
     pub(crate) calls: Option<Calls>,
     /// This call's events are used up, and there may be more.
     pub(crate) cut: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Session {
     pub(crate) is_counted: bool,
     /// The handlers were told that the client has ended its side.
     client_ended: bool,
-    /// What is noted of the connection, when anything is.
+    /// Notes about the connection, if any.
     pub(crate) subject: Option<Box<Subject>>,
 }
 
@@ -415,7 +415,7 @@ impl Session {
         }
     }
 
-    /// Whether a handler wants to know when the client ends its side.
+    /// Returns whether a handler wants to know when the client ends its side.
     pub(crate) fn watches_client(&self) -> bool {
         let watches = |active: &Active| {
             active.state.kind != Kind::Tunnel
@@ -441,7 +441,7 @@ impl Session {
         }
     }
 
-    /// Whether an exchange is open here.
+    /// Returns whether an exchange is open here.
     pub(crate) fn has_exchanges(&self) -> bool {
         !self.exchanges.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What receive windows follow: the path's round-trip time, and what the worker has left for them.
+//! Limits of receive windows: the path's round-trip time, and what the worker has left for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Tuning {
     left: u32,
     /// How many there were after the last time.
     interval: u32,
-    /// What its window may have grown to, beyond what every connection has, in bytes.
+    /// Size that its window may have grown to, beyond what every connection has, in bytes.
     granted: u32,
 }
 
@@ -34,14 +34,14 @@ impl Default for Tuning {
     }
 }
 
-/// What one worker's connections have been granted together.
+/// Sizes that one worker's connections have been granted together.
 #[derive(Debug)]
 pub(crate) struct WindowMemory {
     granted: u64,
     granted_max: u64,
-    /// What every connection has, in bytes.
+    /// Window of every connection, in bytes.
     window_bytes: u32,
-    /// What one connection may have, in bytes.
+    /// Largest window of one connection, in bytes.
     window_bytes_max: u32,
 }
 
@@ -55,12 +55,12 @@ impl WindowMemory {
         *self = Self { granted: self.granted, ..*to };
     }
 
-    /// What may still be granted.
+    /// Returns what may still be granted.
     fn left(&self) -> u64 {
         self.granted_max.saturating_sub(self.granted)
     }
 
-    /// Whether a connection that was granted so much may have more, and there is any.
+    /// Returns whether a connection that was granted so much may have more, and there is any.
     fn has_more(&self, granted: u32) -> bool {
         let is_less = self.window_bytes.saturating_add(granted) < self.window_bytes_max;
         is_less && self.left() >= PART_OF_REST
@@ -131,7 +131,7 @@ mod tests {
 
     const MIB: u32 = 1 << 20;
 
-    /// What connections get that ask one after the other, each until it gets no more, in MiB.
+    /// Returns what connections get that ask one after the other, each until it gets no more, in MiB.
     fn granted(memory: &mut WindowMemory, connections: usize) -> Vec<u32> {
         let all = |_| {
             let mut granted = 0;

@@ -46,7 +46,7 @@ impl Beats {
     }
 }
 
-/// What is remembered of a worker between two looks.
+/// State of a worker between two looks.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     number: u64,
@@ -54,14 +54,14 @@ struct Seen {
     is_reported: bool,
 }
 
-/// What a look has found of a worker, by its number, and for how long it has been in the turn, as far as was seen.
+/// Finding of a look at a worker, by its number, and for how long it has been in the turn, as far as was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finding {
     Stuck(usize, Duration),
     Back(usize, Duration),
 }
 
-/// What is remembered of the workers.
+/// State of the workers.
 #[derive(Debug, Default)]
 struct Watch(Vec<Seen>);
 

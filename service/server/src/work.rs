@@ -1,4 +1,4 @@
-//! What a worker lends to a session.
+//! Resources that a worker lends to a session.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ use crate::outward::Outward;
 use crate::responder::Address;
 use crate::response_settings::Shared;
 
-/// What a session works with during one turn: its worker's things.
+/// Resources of a session during one turn: its worker's things.
 pub(crate) struct Work<'a> {
     pub(crate) cx: Context<'a>,
     pub(crate) shared: &'a Shared,
@@ -28,7 +28,7 @@ pub(crate) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// What a handler gives its orders through.
+    /// Returns what a handler gives its orders through.
     pub(crate) fn io<'s>(
         &'s mut self,
         connection: &'s mut Connection,

@@ -1,4 +1,4 @@
-//! What a request must be for a route to be there, beyond its host and path.
+//! Conditions on a request for a route to be there, beyond its host and path.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub enum Scheme {
     Https,
 }
 
-/// What a field or a query parameter must be.
+/// Condition on a field or a query parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Test {
     /// There, with any value.
@@ -45,7 +45,7 @@ impl Test {
         }
     }
 
-    /// Whether the other one holds whenever this does.
+    /// Returns whether the other one holds whenever this does.
     fn implies(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(_) | Self::Prefix(_), Self::Present) => true,
@@ -56,7 +56,7 @@ impl Test {
         }
     }
 
-    /// Whether it holds for these values.
+    /// Returns whether it holds for these values.
     fn holds<T: AsRef<[u8]>>(&self, mut values: impl Iterator<Item = T>) -> bool {
         match self {
             Self::Present => values.next().is_some(),
@@ -67,12 +67,12 @@ impl Test {
     }
 }
 
-/// Whether one of `own` is always one of `other`; an empty list stands for anything.
+/// Returns whether one of `own` is always one of `other`; an empty list stands for anything.
 fn is_part<T: PartialEq>(own: &[T], other: &[T]) -> bool {
     other.is_empty() || (!own.is_empty() && own.iter().all(|one| other.contains(one)))
 }
 
-/// Whether all of `other` hold whenever all of `own` do.
+/// Returns whether all of `other` hold whenever all of `own` do.
 fn all_implied(own: &[(String, Test)], other: &[(String, Test)]) -> bool {
     other
         .iter()
@@ -101,7 +101,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Whether they always hold.
+    /// Returns whether they always hold.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { methods, fields, query, networks, scheme, listeners, pattern, switch } = self;
@@ -115,7 +115,7 @@ impl Conditions {
             && switch.is_none()
     }
 
-    /// Whether the `other` ones hold whenever these do, as far as that can be seen without a request.
+    /// Returns whether the `other` ones hold whenever these do, as far as that can be seen without a request.
     #[must_use]
     pub fn imply(&self, other: &Self) -> bool {
         let Self { methods, fields, query, networks, scheme, listeners, pattern, switch } = other;
@@ -133,13 +133,13 @@ impl Conditions {
             && (switch.is_none() || is_same(&self.switch, switch))
     }
 
-    /// Whether they are about where and when a request comes, so that their routes come before all others.
+    /// Returns whether they are about where and when a request comes, so that their routes come before all others.
     #[must_use]
     pub fn come_first(&self) -> bool {
         self.scheme.is_some() || !self.listeners.is_empty() || self.switch.is_some()
     }
 
-    /// Whether all that the request itself decides holds.
+    /// Returns whether all that the request itself decides holds.
     #[must_use]
     pub fn hold(&self, facts: &Facts<'_>) -> bool {
         let is_one = |own: &Method| {

@@ -128,7 +128,7 @@ impl Cors {
         }
     }
 
-    /// Whether it is a preflight, which the route's handler does not see.
+    /// Returns whether it is a preflight, which the route's handler does not see.
     pub(crate) fn is_preflight(request: &Request<'_>) -> bool {
         *request.method() == Method::OPTIONS
             && request.header("origin").is_some()

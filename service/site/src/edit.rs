@@ -7,7 +7,7 @@ use crate::error::SiteError;
 use crate::facts::Facts;
 use crate::template::Template;
 
-/// Whose fields are edited.
+/// The message whose fields are edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Those of the request, before its handler or upstream sees them.
@@ -72,13 +72,13 @@ impl Edits {
         self.add.push((name, value));
     }
 
-    /// Whether nothing is edited.
+    /// Returns whether nothing is edited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
 
-    /// Whether the values are the same for all requests.
+    /// Returns whether the values are the same for all requests.
     pub(crate) fn is_fixed(&self) -> bool {
         self.set.iter().chain(&self.add).all(|(_, value)| value.fixed().is_some())
     }

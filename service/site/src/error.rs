@@ -1,6 +1,6 @@
-//! What is wrong with a rule.
+//! An error in a rule.
 
-/// What is wrong with a rule; it completes "`key` is `value`: …".
+/// Description of the error; it completes "`key` is `value`: …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SiteError(String);

@@ -1,10 +1,10 @@
-//! What conditions and templates look at.
+//! Facts that conditions and templates look at.
 
 use std::net::{IpAddr, SocketAddr};
 
 use bolide_server::{Head, Method, Request, UserOf};
 
-/// What is known of a request before its handler is called.
+/// Facts about a request before its handler is called.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// Its head, as the client sent it.
@@ -15,7 +15,7 @@ pub struct Facts<'a> {
     pub accepted: Option<SocketAddr>,
     /// It came over TLS, also to a trusted peer that says so.
     pub is_secure: bool,
-    /// Whose request it is, once it was let through.
+    /// User of the request, once it was let through.
     pub user: Option<UserOf<'a>>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) mod tests {
         head
     }
 
-    /// What is known of a request from 192.0.2.1 over TLS.
+    /// Returns what is known of a request from 192.0.2.1 over TLS.
     pub(crate) fn facts(head: &Head) -> Facts<'_> {
         let client = Some("192.0.2.1".parse().unwrap());
         let accepted = Some("192.0.2.9:443".parse().unwrap());

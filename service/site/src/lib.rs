@@ -1,4 +1,4 @@
-//! What a route of a site may match, rewrite and edit: conditions, placeholders, redirects, fields and error pages.
+//! Rules of a site's route: what it may match, rewrite and edit: conditions, placeholders, redirects, fields and error pages.
 //!
 //! [`Rules`] are what one route has in addition to its handler. [`Rules::apply`] wraps the handler, and [`Tried`] stands
 //! for several routes with the same host and path. Conditions and rewriting see the same path: that of [`Facts::head`],

@@ -22,7 +22,7 @@ impl ErrorPages {
         self.0.insert(status.as_u16(), (page, media_type));
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

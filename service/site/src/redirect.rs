@@ -12,7 +12,7 @@ use crate::template::Template;
 pub struct Redirect {
     to: Template,
     status: StatusCode,
-    /// What stands below this path is asked for below the target.
+    /// Path: what stands below it is asked for below the target.
     below: Option<Box<str>>,
     pattern: Option<Pattern>,
 }

@@ -104,7 +104,7 @@ impl Rewrite {
         Ok(self)
     }
 
-    /// Whether nothing is rewritten.
+    /// Returns whether nothing is rewritten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.strip.is_none() && self.pattern.is_none() && self.add.is_none()

@@ -9,7 +9,7 @@ use crate::edit::Edits;
 use crate::presets::{ErrorPages, Hsts};
 use crate::rewrite::Rewrite;
 
-/// What a route has in addition to its handler, but for its conditions.
+/// Additions of a route to its handler, but for its conditions.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// The target that the handler sees.
@@ -37,7 +37,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.has_policy() && !self.edits_requests() && self.body_bytes_max.is_none()
@@ -54,7 +54,7 @@ impl Rules {
             || self.exchange_timeout.is_some()
     }
 
-    /// Whether the handler sees another request than the client has sent.
+    /// Returns whether the handler sees another request than the client has sent.
     #[must_use]
     pub fn edits_requests(&self) -> bool {
         !self.rewrite.is_empty() || !self.request.is_empty()

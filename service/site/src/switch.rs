@@ -20,12 +20,12 @@ impl Switch {
     }
 }
 
-/// What one worker has seen of a switch.
+/// State of a switch as one worker has seen it.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Cell<Option<(Instant, bool)>>);
 
 impl Seen {
-    /// Whether the file exists: looked at once in a [`SWITCH_PERIOD`].
+    /// Returns whether the file exists: looked at once in a [`SWITCH_PERIOD`].
     pub(crate) fn is_on(&self, switch: &Switch, now: Instant) -> bool {
         if let Some((seen, is_on)) = self.0.get()
             && now.saturating_duration_since(seen) < SWITCH_PERIOD

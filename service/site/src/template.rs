@@ -59,7 +59,7 @@ impl Template {
             .map(Self)
     }
 
-    /// What it becomes. `None`: longer than [`EXPANDED_BYTES`].
+    /// Returns what it becomes. `None`: longer than [`EXPANDED_BYTES`].
     #[must_use]
     pub fn expand(&self, facts: &Facts<'_>, captures: &[&str]) -> Option<String> {
         let mut text = String::new();
@@ -111,19 +111,19 @@ impl Template {
         }
     }
 
-    /// Whether `{user}` is in it.
+    /// Returns whether `{user}` is in it.
     #[must_use]
     pub fn has_user(&self) -> bool {
         self.0.contains(&Part::User)
     }
 
-    /// Whether `{host}` is in it.
+    /// Returns whether `{host}` is in it.
     #[must_use]
     pub fn has_host(&self) -> bool {
         self.0.contains(&Part::Host)
     }
 
-    /// Whether it begins with `{path}`, or with `{scheme}`.
+    /// Returns whether it begins with `{path}`, or with `{scheme}`.
     #[must_use]
     pub fn begins_with(&self, name: &str) -> bool {
         self.0.first().is_some_and(|part| match part {
@@ -133,7 +133,7 @@ impl Template {
         })
     }
 
-    /// Whether the query is said: by `{query}`, or by a `?`.
+    /// Returns whether the query is said: by `{query}`, or by a `?`.
     #[must_use]
     pub fn has_query(&self) -> bool {
         self.0.iter().any(|part| match part {

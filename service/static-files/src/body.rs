@@ -13,7 +13,7 @@ use crate::disk::{DiskFile, Stamp};
 use crate::limits::SENDFILE_BYTES;
 use crate::pieces::Pieces;
 
-/// What reads on behalf of one exchange.
+/// Reader on behalf of one exchange.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader {
     pub(crate) offload: Offload,
@@ -35,9 +35,9 @@ pub(crate) struct Version {
 /// A part of a body.
 #[derive(Debug)]
 pub(crate) enum Segment {
-    /// What is in memory.
+    /// Bytes in memory.
     Bytes(Bytes),
-    /// What is to be read.
+    /// Range that is to be read.
     File(ByteRange),
 }
 
@@ -50,7 +50,7 @@ impl Segment {
     }
 }
 
-/// What a job has read. Empty while it reads.
+/// Bytes that a job has read. Empty while it reads.
 type Slot = Arc<Mutex<Option<io::Result<Bytes>>>>;
 
 /// The body: at most one piece of it is in memory, beside what the connection holds.
@@ -60,7 +60,7 @@ pub(crate) struct FileBody {
     length: u64,
     version: Version,
     reader: Reader,
-    /// What a job on another thread reads into.
+    /// Slot that a job on another thread reads into.
     awaited: Option<Slot>,
     taken: u64,
     /// The last piece was left to the kernel, and its segment goes on.

@@ -1,4 +1,4 @@
-//! What one worker keeps of files: bounded, the least used make place.
+//! Cache of files of one worker: bounded, the least used make place.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ pub(crate) struct Kept {
     weight: usize,
     /// When the disk was looked at last.
     pub(crate) checked: Instant,
-    /// Whether it was asked for since the hand passed.
+    /// True if it was asked for since the hand passed.
     is_used: bool,
 }
 

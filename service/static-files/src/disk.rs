@@ -1,30 +1,30 @@
-//! What is asked of a disk: so little that a test, or an archive, can take its place.
+//! Operations of a disk: so few that a test, or an archive, can take its place.
 
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Where files come from. Called on threads that may wait, but for [`DiskFile::read_now`] and
+/// A source of files. Called on threads that may wait, but for [`DiskFile::read_now`] and
 /// [`Disk::is_missing_now`].
 ///
 /// Names are relative to the root, without a slash at either end; the root's is empty. They have no
 /// empty segments, no `.` and no `..`.
 pub trait Disk: Debug + Send + Sync + 'static {
-    /// Opens what has this name. Whatever is neither a file nor a folder doesn't exist.
+    /// Opens what has this name. Whatever is neither a file nor a directory doesn't exist.
     ///
     /// # Errors
     ///
     /// [`io::ErrorKind::NotFound`] and its like when there is nothing to serve; other kinds become 503.
     fn open(&self, name: &str) -> io::Result<Found>;
 
-    /// Whether it is known, without waiting for the disk, that nothing has this name. Default: no.
+    /// Returns whether it is known, without waiting for the disk, that nothing has this name. Default: no.
     fn is_missing_now(&self, name: &str) -> bool {
         let _ = name;
         false
     }
 
-    /// The entries of a folder, in any order; of more than `max`, any `max`.
+    /// The entries of a directory, in any order; of more than `max`, any `max`.
     ///
     /// # Errors
     ///
@@ -32,18 +32,18 @@ pub trait Disk: Debug + Send + Sync + 'static {
     fn list(&self, name: &str, max: usize) -> io::Result<Vec<Listed>>;
 }
 
-/// What a name stands for.
+/// The object that a name stands for.
 #[derive(Debug)]
 pub enum Found {
     /// A file, open to be read.
     File(Box<dyn DiskFile>),
-    /// A folder.
+    /// A directory.
     Folder,
 }
 
 /// An open file.
 pub trait DiskFile: Debug + Send + Sync {
-    /// What tells this version of the file from others.
+    /// Returns what tells this version of the file from others.
     ///
     /// # Errors
     ///
@@ -92,24 +92,24 @@ pub struct Stamp {
     pub modified: Time,
     /// When anything about it changed last.
     pub changed: Time,
-    /// What tells it from other files: device and number.
+    /// Identity among files: device and number.
     pub identity: (u64, u64),
 }
 
 impl Stamp {
-    /// Whether both are the same content, as far as can be told. A file that is renamed or removed
+    /// Returns whether both are the same content, as far as can be told. A file that is renamed or removed
     /// while it is read keeps its content.
     pub(crate) fn is_same_content(&self, other: &Self) -> bool {
         self.length == other.length && self.modified == other.modified
     }
 }
 
-/// One entry of a folder.
+/// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// Whether it is a folder.
+    /// True if it is a directory.
     pub is_folder: bool,
     /// Its length in bytes, if it is a file.
     pub length: Option<u64>,

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::body::Version;
 use crate::disk::Stamp;
 
-/// What one entry costs beside its contents, in bytes: names, fields, tables. A generous guess.
+/// Memory of one entry beside its contents, in bytes: names, fields, tables. A generous guess.
 const ENTRY_BYTES: usize = 2048;
 
 /// A file and its compressed variants.
@@ -23,11 +23,11 @@ pub(crate) struct Entry {
     pub(crate) offered: Vec<&'static str>,
     /// The versions of all that it was made from.
     pub(crate) sources: Vec<(&'static str, Stamp)>,
-    /// Whether it was read so soon after a change that another in the same tick of the clock could not
+    /// True if it was read so soon after a change that another in the same tick of the clock could not
     /// be told apart: then it is read again.
     pub(crate) is_racy: bool,
     last_modified: Option<u64>,
-    /// Whether that second was over when the file was read.
+    /// True if that second was over when the file was read.
     last_modified_is_strong: bool,
 }
 
@@ -40,19 +40,19 @@ pub(crate) struct Variant {
     pub(crate) fields: Fields,
     /// Those of a 304.
     pub(crate) not_modified: Fields,
-    /// What stands between the quotes of its entity tag.
+    /// Characters between the quotes of its entity tag.
     opaque_tag: Box<str>,
     is_weak: bool,
 }
 
-/// Where the bytes are.
+/// Place of the bytes.
 #[derive(Debug)]
 pub(crate) enum Content {
     Memory(Bytes),
     File(Version),
 }
 
-/// What a variant is made from.
+/// Source of a variant.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// Empty for the file as it is.
@@ -61,17 +61,17 @@ pub(crate) struct Source {
     pub(crate) length: u64,
     /// Of the file that it was read from.
     pub(crate) stamp: Stamp,
-    /// Whether it was made on the fly: another version of us may make other bytes of it.
+    /// True if it was made on the fly: another version of us may make other bytes of it.
     pub(crate) is_made: bool,
 }
 
-/// What the answers of all variants have in common.
+/// Fields that the responses of all variants have in common.
 #[derive(Debug)]
 pub(crate) struct Description<'a> {
     pub(crate) media_type: HeaderValue,
     pub(crate) cache_control: Option<&'a HeaderValue>,
     pub(crate) is_racy: bool,
-    /// Whether the second of the last change of its content is over.
+    /// True if the second of the last change of its content is over.
     pub(crate) is_settled: bool,
 }
 
@@ -95,7 +95,7 @@ impl Entry {
         }
     }
 
-    /// What conditions are compared with.
+    /// Returns what conditions are compared with.
     #[inline]
     pub(crate) fn validators<'a>(&self, variant: &'a Variant) -> Validators<'a> {
         Validators {

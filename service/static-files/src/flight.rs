@@ -30,7 +30,7 @@ pub(crate) struct Waiting {
     _held: Held,
 }
 
-/// What the requests that wait on one worker hold in memory, in bytes.
+/// Memory of the requests that wait on one worker, in bytes.
 pub(crate) type Total = Arc<AtomicUsize>;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Drop for Held {
     }
 }
 
-/// What one waiting request holds beside its head, in bytes: itself and its handles.
+/// Memory of one waiting request beside its head, in bytes: itself and its handles.
 const WAITING_ONE_BYTES: usize = 320;
 
 impl Waiting {
@@ -131,7 +131,7 @@ impl Flight {
     }
 }
 
-/// What has landed.
+/// Result of a load.
 #[derive(Debug)]
 pub(crate) struct Landed {
     pub(crate) name: Box<str>,
@@ -140,7 +140,7 @@ pub(crate) struct Landed {
     pub(crate) asked: Instant,
 }
 
-/// Where one worker finds what has landed.
+/// Inbox in which one worker finds what has landed.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     has_mail: AtomicBool,
@@ -153,7 +153,7 @@ impl Inbox {
         self.has_mail.store(true, Ordering::Release);
     }
 
-    /// What has landed since; nearly always nothing, which costs one look.
+    /// Returns what has landed since; nearly always nothing, which costs one look.
     #[inline]
     pub(crate) fn take(&self) -> Option<Vec<Landed>> {
         if !self.has_mail.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! A folder of the file system, out of which nothing leads.
+//! A directory of the file system, out of which nothing leads.
 
 use std::fs;
 use std::io;
@@ -12,13 +12,13 @@ use rustix::io::Errno;
 
 use crate::disk::{Disk, DiskFile, Found, Listed, Stamp, Time};
 
-/// The folder that was there at the start, whatever its name stands for later.
+/// The directory that was there at the start, whatever its name stands for later.
 #[derive(Debug)]
 pub(crate) struct Folder {
     root: OwnedFd,
     /// Its name without symbolic links, by which absolute ones inside of it are recognised.
     path: PathBuf,
-    /// Whether the kernel is asked to stay beneath the root. Where it can't, each step is checked.
+    /// True if the kernel is asked to stay beneath the root. Where it can't, each step is checked.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "Linux alone can"))]
     by_kernel: bool,
 }
@@ -38,7 +38,7 @@ impl Folder {
         let path = fs::canonicalize(path)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
         let root = rustix::fs::open(&path, flags, Mode::empty())?;
-        // A folder that may be listed but not searched has no file for this user.
+        // A directory that may be listed but not searched has no file for this user.
         rustix::fs::openat(&root, ".", flags, Mode::empty())?;
         Ok(Self { root, path, by_kernel: cfg!(target_os = "linux") })
     }

@@ -59,7 +59,7 @@ struct Worker {
     inbox: Arc<Inbox>,
     waiting: Total,
     state: RefCell<State>,
-    /// Who answers what no file does.
+    /// Handler of what no file is for.
     other: Option<Rc<dyn Handler>>,
 }
 
@@ -146,7 +146,7 @@ impl Handler for FileHandler {
     }
 }
 
-/// What files don't do (RFC 9110 §9.3.7, §15.5.6).
+/// Responds to what files don't do (RFC 9110 §9.3.7, §15.5.6).
 #[cold]
 fn refuse(method: &Method) -> Response {
     let response = if *method == Method::OPTIONS {
@@ -290,7 +290,7 @@ impl Worker {
         Reply::Now(answer(page, &conditions, request.method(), || self.reader(request)))
     }
 
-    /// Who answers this path if no file does.
+    /// Returns who answers this path if no file does.
     fn other(&self, request: &Request<'_>) -> Option<&Rc<dyn Handler>> {
         self.other.as_ref().filter(|other| other.takes(request.path()))
     }

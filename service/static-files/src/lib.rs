@@ -1,4 +1,4 @@
-//! A folder served over HTTP: files from a bounded cache or in pieces from the disk, with conditional
+//! A directory served over HTTP: files from a bounded cache or in pieces from the disk, with conditional
 //! requests and ranges (RFC 9110 §13, §14), compressed siblings, and nothing from outside of the root.
 //!
 //! [`StaticFiles`] says what is served and how; [`StaticFiles::routes`] adds it to a worker's router.

@@ -24,7 +24,7 @@ pub const PIECE_MIN_BYTES: usize = 16 * 1024;
 /// Answers: none.
 pub const SENDFILE_BYTES: u64 = 128 * 1024;
 
-/// What pieces that were read and not yet sent may take together before they become small.
+/// Memory that pieces that were read and not yet sent may take together before they become small.
 /// Default: 64 MiB. Unit: bytes. Reason: 256 fast downloads at full size; a crowd of slow ones costs 16 KiB each.
 /// Answers: slow-download.
 pub const PIECES_BYTES: usize = 64 * 1024 * 1024;
@@ -38,7 +38,7 @@ limits! {
     /// Memory and time that the files of a directory may take of a worker.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FilesLimits {
-        /// What one worker keeps of files in memory, their metadata included; the least used make place. Default: 32 MiB. Unit:
+        /// Size that one worker keeps of files in memory, their metadata included; the least used make place. Default: 32 MiB. Unit:
         /// bytes. Reason: the files of a large site's front page a few times over, and little next to a worker's connections.
         /// Answers: cache-flood.
         cache_bytes: usize [from 0] = 32 * 1024 * 1024,
@@ -55,7 +55,7 @@ limits! {
         /// sees it changed before he has reloaded the page. Answers: none.
         fresh: Duration [from 0] = Duration::from_secs(1),
 
-        /// What the requests of one worker that wait for the disk may hold in memory; beyond it the response is 503. Default: 64
+        /// Memory that the requests of one worker may hold that wait for the disk; beyond it the response is 503. Default: 64
         /// MiB. Unit: bytes. Reason: 200,000 plain requests; those whose clients have gone hold theirs until the disk responds.
         /// Answers: hung-disk.
         waiting_bytes: usize = 64 * 1024 * 1024,

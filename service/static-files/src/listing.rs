@@ -16,7 +16,7 @@ const STYLE: &str = include_str!("listing.css");
 /// Sorts by a column when its head is chosen; without scripts, the order is that of the names.
 const SCRIPT: &str = include_str!("listing.js");
 
-/// What can't stand in a path as it is (RFC 3986 §3.3).
+/// Characters that can't stand in a path as they are (RFC 3986 §3.3).
 pub(crate) const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -34,7 +34,7 @@ pub(crate) const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The page for a folder, by its name below the root.
+/// The page for a directory, by its name below the root.
 pub(crate) fn page(disk: &dyn Disk, folder: &str, hidden: bool) -> io::Result<Bytes> {
     // One more than is shown tells whether there are more.
     let mut entries = disk.list(folder, LISTING_COUNT + 1)?;

@@ -24,14 +24,14 @@ const RACY_SECONDS: i64 = 2;
 /// How often a file is read again that changes while it is read.
 const ATTEMPTS: usize = 4;
 
-/// What a name stands for.
+/// Object that a name stands for.
 #[derive(Debug, Clone)]
 pub(crate) enum Loaded {
     /// A file.
     Entry(Arc<Entry>),
-    /// A folder, asked for without the slash at its end.
+    /// A directory, asked for without the slash at its end.
     Folder,
-    /// A list of a folder's entries, in HTML.
+    /// A list of a directory's entries, in HTML.
     Listing(Bytes),
     /// Nothing, and the page that says so.
     Missing(Option<Arc<Entry>>),
@@ -81,7 +81,7 @@ impl StaticFiles {
         listing::page(&*self.disk, folder, self.settings.hidden).map(Loaded::Listing)
     }
 
-    /// Whether a name is known, without waiting for the disk, to stand for nothing, and the page that says so.
+    /// Returns whether a name is known, without waiting for the disk, to stand for nothing, and the page that says so.
     pub(crate) fn missing_now(&self, name: &str, now: Instant) -> Option<Option<Arc<Entry>>> {
         let below = name.strip_prefix('/').filter(|below| !below.ends_with('/'))?;
         let page = match &self.settings.missing {
@@ -221,7 +221,7 @@ fn add_compressed(sources: &mut Vec<Source>) {
         .sort_by_key(|source| SIBLINGS.iter().position(|(coding, _)| *coding == source.coding));
 }
 
-/// Whether the error says that there is nothing to serve, rather than that something is wrong.
+/// Returns whether the error says that there is nothing to serve, rather than that something is wrong.
 fn is_missing(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let by_kind = matches!(

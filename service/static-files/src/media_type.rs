@@ -25,7 +25,7 @@ pub(crate) fn of(name: &str) -> HeaderValue {
         .unwrap_or_else(|| HeaderValue::from_static(media_type))
 }
 
-/// Whether content of this type is text, and so worth compressing.
+/// Returns whether content of this type is text, and so worth compressing.
 pub(crate) fn is_text(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim_end();
     essence.starts_with("text/")

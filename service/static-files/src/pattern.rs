@@ -1,6 +1,6 @@
 //! Patterns of paths: `*` stands for any characters.
 
-/// Whether the whole text matches. Takes time in proportion to the product of the lengths at most.
+/// Returns whether the whole text matches. Takes time in proportion to the product of the lengths at most.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at_pattern, mut at_text) = (0, 0);

@@ -11,7 +11,7 @@ use crate::limits::{PIECE_BYTES, PIECE_MIN_BYTES, PIECES_BYTES};
 /// How many large buffers are kept for the next pieces.
 const SPARE_COUNT: usize = 16;
 
-/// What all workers have out in pieces.
+/// Memory that all workers have out in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     out_bytes: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What is served, and how.
+//! Files that are served, and their settings.
 
 use std::fmt;
 use std::io;
@@ -15,13 +15,13 @@ use crate::folder::Folder;
 use crate::limits::FilesLimits;
 use crate::pieces::Pieces;
 
-/// Why a folder can't be a root.
+/// Why a directory can't be a root.
 #[derive(Debug, thiserror::Error)]
 #[error("root `{}` {}", .path.display(), advice(.error))]
 pub struct RootError {
-    /// The folder as given.
+    /// The directory as given.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub error: io::Error,
 }
 
@@ -37,7 +37,7 @@ fn advice(error: &io::Error) -> String {
     advice.to_owned()
 }
 
-/// A folder to serve and how: index files, compressed siblings, caching, what is refused.
+/// A directory to serve and how: index files, compressed siblings, caching, what is refused.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,7 +66,7 @@ pub(crate) struct Missing {
     pub(crate) name: String,
     /// With 200, as if it were the file itself; else with 404.
     pub(crate) is_fallback: bool,
-    /// What was read of it last, by any worker, and when.
+    /// Contents that were read last, by any worker, and when.
     pub(crate) known: Arc<Mutex<Option<Checked>>>,
 }
 
@@ -125,11 +125,11 @@ impl fmt::Debug for StaticFiles {
 }
 
 impl StaticFiles {
-    /// Serves this folder: the one that has the name now, even if another takes it later.
+    /// Serves this directory: the one that has the name now, even if another takes it later.
     ///
     /// # Errors
     ///
-    /// [`RootError`] when it is no folder, or can't be read.
+    /// [`RootError`] when it is no directory, or can't be read.
     pub fn new(root: impl AsRef<Path>) -> Result<Self, RootError> {
         let path = root.as_ref();
         let fail = |error| RootError { path: path.to_owned(), error };
@@ -147,7 +147,7 @@ impl StaticFiles {
         }
     }
 
-    /// Where the root stands in the paths of requests, such as `/assets`; a slash at the end changes
+    /// Sets where the root stands in the paths of requests, such as `/assets`; a slash at the end changes
     /// nothing. Default: `/`.
     #[must_use]
     pub fn under(mut self, prefix: &str) -> Self {
@@ -155,7 +155,7 @@ impl StaticFiles {
         self
     }
 
-    /// The files that stand for a folder, in order of preference. Default: `index.html`. None: folders
+    /// The files that stand for a directory, in order of preference. Default: `index.html`. None: directories
     /// are not found, or listed.
     #[must_use]
     pub fn index<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
@@ -163,7 +163,7 @@ impl StaticFiles {
         self
     }
 
-    /// Whether `a.css.br`, `a.css.zst` and `a.css.gz` are served for `a.css` to clients that accept
+    /// Sets whether `a.css.br`, `a.css.zst` and `a.css.gz` are served for `a.css` to clients that accept
     /// them, unless they are older than it. Default: yes.
     #[must_use]
     pub fn precompressed(mut self, precompressed: bool) -> Self {
@@ -171,7 +171,7 @@ impl StaticFiles {
         self
     }
 
-    /// Whether text without such siblings is compressed, once for each version of a file of up to
+    /// Sets whether text without such siblings is compressed, once for each version of a file of up to
     /// [`COMPRESSED_FILE_BYTES`](crate::limits::COMPRESSED_FILE_BYTES). Default: no.
     #[must_use]
     pub fn compress(mut self, compress: bool) -> Self {
@@ -179,21 +179,21 @@ impl StaticFiles {
         self
     }
 
-    /// Whether a folder without an index file is answered with a list of what is in it. Default: no.
+    /// Sets whether a directory without an index file is answered with a list of what is in it. Default: no.
     #[must_use]
     pub fn listing(mut self, listing: bool) -> Self {
         self.settings.listing = listing;
         self
     }
 
-    /// Whether names that begin with a dot are served. Default: no, but for `/.well-known/` (RFC 8615).
+    /// Sets whether names that begin with a dot are served. Default: no, but for `/.well-known/` (RFC 8615).
     #[must_use]
     pub fn hidden(mut self, hidden: bool) -> Self {
         self.settings.hidden = hidden;
         self
     }
 
-    /// Whether large files go by sendfile: over cleartext HTTP/1.1, on Linux, what the page cache holds of a range of
+    /// Sets whether large files go by sendfile: over cleartext HTTP/1.1, on Linux, what the page cache holds of a range of
     /// [`SENDFILE_BYTES`](crate::limits::SENDFILE_BYTES) and more is not copied. A file that changes meanwhile ends
     /// the connection by a reset; but bytes that wait in the kernel are the file's own, so that whoever writes into
     /// it in place changes them, too. Files that are replaced by renaming need no care. Default: yes.
@@ -219,7 +219,7 @@ impl StaticFiles {
         self
     }
 
-    /// Whether a file of this name, relative to the root, is there and can be opened; of use before
+    /// Returns whether a file of this name, relative to the root, is there and can be opened; of use before
     /// [`not_found`](Self::not_found) and [`fallback`](Self::fallback), which send a short text while their file is missing. Looks at
     /// the disk.
     #[must_use]
@@ -275,7 +275,7 @@ impl StaticFiles {
 }
 
 impl Settings {
-    /// Whether a decoded path names something that is hidden.
+    /// Returns whether a decoded path names something that is hidden.
     pub(crate) fn hides(&self, name: &str) -> bool {
         !self.hidden
             && name.contains("/.")

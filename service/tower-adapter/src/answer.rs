@@ -32,9 +32,9 @@ pub(crate) struct Stream<B> {
     pub(crate) head: Response,
     pub(crate) length: Option<u64>,
     pub(crate) body: Place<B>,
-    /// What was read of the body already.
+    /// Piece of the body that was read already.
     pub(crate) front: Piece,
-    /// What was read after that.
+    /// Piece that was read after that.
     pub(crate) second: Option<Box<Piece>>,
 }
 
@@ -46,7 +46,7 @@ impl<B> Stream<B> {
     }
 }
 
-/// What a body had when it was asked.
+/// Result of polling a body.
 #[derive(Debug)]
 pub(crate) enum Piece {
     /// Nothing yet.

@@ -15,7 +15,7 @@ use http_body::{Frame, SizeHint};
 #[derive(Debug, Default)]
 pub struct Body(Source);
 
-/// Where a body comes from.
+/// Source of a body.
 #[derive(Debug, Default)]
 enum Source {
     #[default]
@@ -46,7 +46,7 @@ impl fmt::Display for BodyError {
 
 impl std::error::Error for BodyError {}
 
-/// What worker and service share.
+/// State that worker and service share.
 struct Inbox {
     /// The exchange's.
     worker: Waker,
@@ -66,7 +66,7 @@ struct State {
     /// Nothing more comes.
     ended: bool,
     failed: Option<BodyError>,
-    /// Who waits for the next piece.
+    /// Waker of the reader of the next piece.
     reader: Option<Waker>,
     /// Bytes that were read and not yet reported to the connection.
     read_bytes: usize,

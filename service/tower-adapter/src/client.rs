@@ -1,4 +1,4 @@
-//! What is known of a request's client beside the request.
+//! Facts about a request's client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ impl<'a> Client<'a> {
         self.request.peer()
     }
 
-    /// What the TLS handshake agreed on, shared by the requests of a connection. None over cleartext.
+    /// Returns what the TLS handshake agreed on, shared by the requests of a connection. None over cleartext.
     #[must_use]
     pub fn tls_info(&self) -> Option<TlsInfo> {
         self.request.tls_shared().map(TlsInfo::new)
     }
 
-    /// What the TLS handshake agreed on: version, cipher suite, ALPN, the server's name as the client
+    /// Returns what the TLS handshake agreed on: version, cipher suite, ALPN, the server's name as the client
     /// asked for it. None over cleartext.
     #[must_use]
     pub fn tls(&self) -> Option<HandshakeFacts> {

@@ -96,7 +96,7 @@ pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
     pub(crate) offer: Option<Offer>,
     /// For informational responses, until the answer begins.
     pub(crate) outlet: Option<Outlet>,
-    /// What the log calls it.
+    /// Name in the log.
     pub(crate) name: Name,
     pub(crate) stage: Stage<S, B>,
     /// The memory of the request, as the service has it: its head, and the body that came with it.

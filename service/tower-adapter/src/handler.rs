@@ -20,13 +20,13 @@ use crate::tunnel::{Offer, may_switch};
 use crate::wake::Ring;
 use crate::worker::{Finish, Worker};
 
-/// What a worker is made of, on its thread.
+/// Parts of which a worker is made on its thread.
 pub(crate) struct Recipe<S: Service<http::Request<Body>>, M> {
     pub(crate) make: M,
     pub(crate) runtime: runtime::Handle,
     pub(crate) finish: Option<Finish<S::Future>>,
     pub(crate) extend: Vec<Extend>,
-    /// Whether services are offered informational responses.
+    /// True if services are offered informational responses.
     pub(crate) informs: bool,
     pub(crate) body_bytes_max: u64,
 }

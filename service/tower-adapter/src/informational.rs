@@ -123,7 +123,7 @@ pub(crate) fn informational(bell: &Arc<Bell>) -> (Informational, Outlet) {
 }
 
 impl Outlet {
-    /// Whether nothing is to be sent.
+    /// Returns whether nothing is to be sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.lock().waiting.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What connections may be accepted from.
+//! Listeners from which connections may be accepted.
 
 use std::io;
 use std::net::SocketAddr;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use http::Method;
 
-/// What the log calls a request: its method and path.
+/// Name of a request in the log: its method and path.
 pub(crate) type Name = (Method, Box<str>);
 
 /// Does `act`; a panic in it is logged with the name of the request, and gives `None`.

@@ -21,7 +21,7 @@ static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
     FieldName::ALL.iter().map(|name| HeaderName::from_static(name.as_str())).collect()
 });
 
-/// What a worker keeps for the translation of requests.
+/// State of a worker for the translation of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
     /// Texts of heads stand in it, one after another. When all of its requests are gone it is used
@@ -96,7 +96,7 @@ impl Translator {
     }
 
     fn authority(&mut self, name: &str) -> Option<Authority> {
-        // To the octet: `Authority` itself compares without case.
+        // To the byte: `Authority` itself compares without case.
         if let Some(known) = self.authority.as_ref().filter(|known| known.as_str() == name) {
             return Some(known.clone());
         }

@@ -16,7 +16,7 @@ const HEAD_BYTES_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct ResponseHeads {
     places: [Place; REMEMBERED_COUNT],
-    /// Where the one stands that was found last.
+    /// Position of the one that was found last.
     latest: usize,
 }
 
@@ -57,7 +57,7 @@ impl ResponseHeads {
 }
 
 impl Place {
-    /// Whether these lines stand here.
+    /// Returns whether these lines stand here.
     #[inline]
     fn is(&self, map: &HeaderMap, announced: Option<u64>) -> bool {
         let Some(fields) = &self.fields else { return false };
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// What tells most heads apart at a glance.
+/// Sample that tells most heads apart at a glance.
 struct Sample {
     hash: u64,
     /// Without `Content-Length`.
@@ -107,7 +107,7 @@ fn sample(map: &HeaderMap, announced: Option<u64>) -> Option<Sample> {
     (bytes <= HEAD_BYTES_MAX).then_some(Sample { hash, lines_count })
 }
 
-/// Takes length, first, middle and last octets of a value into a hash.
+/// Takes length, first, middle and last bytes of a value into a hash.
 #[inline]
 fn mix(hash: u64, value: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -121,7 +121,7 @@ fn mix(hash: u64, value: &[u8]) -> u64 {
     (hash.rotate_left(5) ^ text ^ length as u64).wrapping_mul(FACTOR)
 }
 
-/// Whether a value is this number as the engine writes it.
+/// Returns whether a value is this number as the engine writes it.
 #[inline]
 fn says(value: &[u8], number: u64) -> bool {
     let mut left = number;
@@ -148,7 +148,7 @@ mod tests {
         map
     }
 
-    /// What is found for the lines when they have come often.
+    /// Returns what is found for the lines when they have come often.
     fn found(lines: &[(&'static str, &str)], announced: Option<u64>) -> Option<String> {
         let mut heads = ResponseHeads::default();
         let map = map(lines);

@@ -27,7 +27,7 @@ pub fn default_limits() -> Limits {
     Limits { body_bytes_max: u64::MAX, response_timeout: Duration::ZERO, ..Limits::default() }
 }
 
-/// What becomes of a handler's future when its client has gone before it was answered.
+/// Treatment of a handler's future when its client has gone before it was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disconnect {
     /// It is dropped at once.
@@ -231,7 +231,7 @@ impl<S: Service<http::Request<Body>>, M> Serve<S, M> {
         self
     }
 
-    /// What becomes of futures whose client has gone. Default: [`Disconnect::Drop`]. Futures of
+    /// Sets what becomes of futures whose client has gone. Default: [`Disconnect::Drop`]. Futures of
     /// [`serve_with`] can't leave their thread and are dropped whatever is said here.
     pub fn on_disconnect(mut self, disconnect: Disconnect) -> Self {
         self.disconnect = disconnect;

@@ -31,7 +31,7 @@ fn wall_clock() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
 }
 
-/// What became of the clients of a run.
+/// Results of the clients of a run.
 struct Run {
     pipelines: Vec<(Vec<u8>, Vec<u8>)>,
     streams: Vec<(Vec<Asked>, Answers)>,

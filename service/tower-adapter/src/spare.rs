@@ -36,7 +36,7 @@ impl<T> Place<T> {
     }
 }
 
-/// What an exchange left for the next one of the same worker.
+/// Value that an exchange left for the next one of the same worker.
 pub(crate) struct Spare<T>(std::cell::Cell<Option<T>>);
 
 impl<T> Default for Spare<T> {

@@ -1,4 +1,4 @@
-//! What a request's handler may know of the TLS connection that it has come by.
+//! Facts for a request's handler about the TLS connection that it has come by.
 
 use std::fmt;
 use std::sync::Arc;

@@ -31,14 +31,14 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// The memory of an [`Offer`], in bytes: hyper's connection with its buffers, and the pipe to it.
 pub(crate) const OFFER_BYTES: usize = 18 * 1024;
 
-/// What hyper is asked, so that it makes the handle.
+/// Request for hyper, so that it makes the handle.
 const QUESTION: &[u8] =
     b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: tunnel\r\n\r\n";
 
 /// The end of hyper's answer; what follows belongs to the tunnel.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// Whether a request may become a tunnel.
+/// Returns whether a request may become a tunnel.
 #[inline]
 pub(crate) fn may_switch(request: &Request<'_>) -> bool {
     if *request.method() == Method::CONNECT {
@@ -119,13 +119,13 @@ pub(crate) struct Tunnel {
     /// Until it has handed its end over.
     hyper: Option<Pin<Box<dyn Future<Output = ()>>>>,
     far: DuplexStream,
-    /// What has come of hyper's own answer.
+    /// Part of hyper's own response that has come.
     head: Option<BytesMut>,
     inbound: PieceQueue,
     inbound_ended: bool,
     /// How full the pipe to the service may have been, in bytes: it does not tell what is read of it, and keeps its memory.
     piped: usize,
-    /// What could not be sent yet.
+    /// Bytes that could not be sent yet.
     outbound: Option<Bytes>,
     buffer: BytesMut,
 }
@@ -198,7 +198,7 @@ impl Tunnel {
         }
     }
 
-    /// What the service has written; `None` at its end.
+    /// Returns what the service has written; `None` at its end.
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(data) = self.outbound.take() {
             return Poll::Ready(Some(data));

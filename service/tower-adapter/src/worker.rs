@@ -1,4 +1,4 @@
-//! What the exchanges of one worker share.
+//! State that the exchanges of one worker share.
 
 use std::cell::RefCell;
 
@@ -12,10 +12,10 @@ use crate::response_heads::ResponseHeads;
 use crate::spare::{Place, Spare};
 use crate::wake::Ring;
 
-/// What to do with the future of a client that has gone.
+/// Treatment of the future of a client that has gone.
 pub(crate) type Finish<F> = fn(&runtime::Handle, Place<F>);
 
-/// What one worker keeps for its exchanges.
+/// State of one worker for its exchanges.
 pub(crate) struct Worker<S: Service<http::Request<Body>>, B> {
     pub(crate) service: S,
     pub(crate) runtime: runtime::Handle,

@@ -17,7 +17,7 @@ use bolide_websocket::{Assembly, Codec, Deflate, DeflatePolicy, Event, Settings,
 use bytes::Bytes;
 use http::{StatusCode, Version};
 
-/// What one read is offered, in bytes.
+/// Size that one read is offered, in bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// The longest head of an answer, in bytes.

@@ -1,6 +1,6 @@
 //! A case: what is sent, and what may come of it.
 
-/// What has to happen to the connection after the last answer.
+/// Fate of the connection after the last response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
     /// It serves the next request.
@@ -26,16 +26,16 @@ impl Outcome {
     }
 }
 
-/// What a client sends, and what the RFC allows a server to do.
+/// A client's bytes, and what the RFC allows a server to do.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Its name: unique.
     pub name: &'static str,
-    /// The octets that are sent.
+    /// The bytes that are sent.
     pub request: Vec<u8>,
-    /// The octets that are sent after the interim answer 100.
+    /// The bytes that are sent after the interim answer 100.
     pub rest: Option<Vec<u8>>,
-    /// Whether the client ends its side after the request.
+    /// True if the client ends its side after the request.
     pub half_close: bool,
     /// The answers that have no content because they answer HEAD, counted from 0.
     pub heads: Vec<usize>,
@@ -43,11 +43,11 @@ pub struct Case {
     pub content: Option<Vec<u8>>,
     /// Fields that the last answer must have, in lower case; with a value, if it isn't empty.
     pub fields: Vec<(&'static str, &'static str)>,
-    /// What is right for everybody, strict servers too.
+    /// Outcomes that are right for everybody, strict servers too.
     pub allowed: Vec<Outcome>,
-    /// What the RFC also lets a server do, but a strict one doesn't.
+    /// Outcomes that the RFC also allows, but a strict server doesn't have.
     pub tolerated: Vec<Outcome>,
-    /// Whether an answer that breaks off is as good as a refusal: the head was sent before the
+    /// True if an answer that breaks off is as good as a refusal: the head was sent before the
     /// mistake arrived.
     pub may_break_off: bool,
 }
@@ -114,7 +114,7 @@ impl Case {
         self
     }
 
-    /// What happens to the connection in the first allowed outcome.
+    /// Sets what happens to the connection in the first allowed outcome.
     #[must_use]
     pub fn after(mut self, after: After) -> Self {
         self.allowed[0].after = after;
@@ -163,7 +163,7 @@ impl Case {
         self
     }
 
-    /// What the client sends when it has seen the interim answer 100.
+    /// Sets what the client sends when it has seen the interim answer 100.
     #[must_use]
     pub fn then(mut self, rest: impl AsRef<[u8]>) -> Self {
         self.rest = Some(rest.as_ref().to_vec());

@@ -1,4 +1,4 @@
-//! What a foreign server is known to do otherwise, and why.
+//! Known deviations of foreign servers, and their reasons.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The folder that servers of files serve in these cases.
+//! The directory that servers of files serve in these cases.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 /// The beginning of 2020.
 const MODIFIED: Duration = Duration::from_secs(1_577_836_800);
 
-/// Makes the folder, for a server whose name it takes; requests go to `/files/`.
+/// Makes the directory, for a server whose name it takes; requests go to `/files/`.
 ///
 /// # Panics
 ///

@@ -4,12 +4,12 @@ use crate::case::{After, Case, Outcome};
 use crate::target::Target;
 use crate::wire::{Next, Response, Wire};
 
-/// Requests up to this length are also sent octet by octet.
+/// Requests up to this length are also sent byte by byte.
 const ONE_BY_ONE_BYTES_MAX: usize = 400;
 
 const PROBE: &[u8] = b"GET /ping HTTP/1.1\r\nHost: probe\r\n\r\n";
 
-/// What happened.
+/// Events that were observed.
 #[derive(Debug)]
 struct Observed {
     answers: Vec<Response>,
@@ -25,7 +25,7 @@ enum End {
     Garbage(String),
 }
 
-/// Runs every case, whole and octet by octet.
+/// Runs every case, whole and byte by byte.
 ///
 /// # Panics
 ///
@@ -54,7 +54,7 @@ pub fn check(target: &Target, cases: &[Case]) {
     );
 }
 
-/// What the server does otherwise, if anything.
+/// Returns what the server does otherwise, if anything.
 fn deviation(target: &Target, case: &Case) -> Option<String> {
     let short = case.request.len() <= ONE_BY_ONE_BYTES_MAX;
     for one_by_one in [false, true].into_iter().take(if short { 2 } else { 1 }) {

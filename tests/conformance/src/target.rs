@@ -9,9 +9,9 @@ use crate::Expected;
 pub struct Target {
     /// `host:port`, cleartext.
     pub address: String,
-    /// Whether only the outcomes for strict servers count.
+    /// True if only the outcomes for strict servers count.
     pub strict: bool,
-    /// What it is known to do otherwise.
+    /// Its known deviations.
     pub expected: Expected,
     // Lives as long as it is a target.
     _server: Option<Server>,
@@ -40,7 +40,7 @@ impl Target {
     }
 
     /// The same for a server of files: one that `BOLIDE_CONFORMANCE_TARGET` names must say by
-    /// `BOLIDE_CONFORMANCE_FILES` that it serves the folder of [`folder`](crate::folder), or there is none.
+    /// `BOLIDE_CONFORMANCE_FILES` that it serves the directory of [`folder`](crate::directory), or there is none.
     ///
     /// # Panics
     ///

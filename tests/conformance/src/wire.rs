@@ -1,4 +1,4 @@
-//! One connection as a client sees it: octets out, answers in.
+//! One connection as a client sees it: bytes out, answers in.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -16,7 +16,7 @@ pub(crate) struct Response {
     pub(crate) fields: Vec<(String, String)>,
     /// The content as far as it came.
     pub(crate) content: Vec<u8>,
-    /// Whether it came to its end.
+    /// True if it came to its end.
     pub(crate) complete: bool,
 }
 
@@ -27,7 +27,7 @@ impl Response {
     }
 }
 
-/// What comes next from the server.
+/// Next bytes of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// An answer, or the first part of one.
@@ -36,7 +36,7 @@ pub(crate) enum Next {
     Closed,
     /// Nothing, for longer than anybody should wait.
     Silence,
-    /// What no client understands, and why.
+    /// Bytes that no client understands, and why.
     Garbage(String),
 }
 
@@ -65,7 +65,7 @@ impl Wire {
         Ok(Self { stream, input: Vec::new(), ended: false })
     }
 
-    /// Sends octets, in one piece or each on its own. A server that has closed already doesn't hear
+    /// Sends bytes, in one piece or each on its own. A server that has closed already doesn't hear
     /// them: that shows when its answer is read.
     pub(crate) fn send(&mut self, octets: &[u8], one_by_one: bool) {
         let size = if one_by_one { 1 } else { octets.len().max(1) };
@@ -214,7 +214,7 @@ impl Wire {
             {
                 Err(Stop::Silence)
             }
-            // A reset is an end: the server had unread octets of ours when it closed.
+            // A reset is an end: the server had unread bytes of ours when it closed.
             Ok(_) | Err(_) => {
                 self.ended = true;
                 if self.input.is_empty() {
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client reads from a server that sends this and ends.
+    /// Returns what a client reads from a server that sends this and ends.
     fn read(octets: &'static str, answers_head: bool) -> Vec<Next> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

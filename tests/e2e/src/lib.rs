@@ -1,23 +1,23 @@
-//! What the end-to-end tests have in common: what to send, and how to compare what comes back.
+//! Common parts of the end-to-end tests: what to send, and how to compare what comes back.
 
 use std::path::{Path, PathBuf};
 
 use bolide_launcher::{root, skip};
 use fastrand::Rng;
 
-/// Sizes at which something changes: nothing, one octet, a frame, a default window, a block, and
+/// Sizes at which something changes: nothing, one byte, a frame, a default window, a block, and
 /// what needs many of all of them.
 pub const SIZES: &[usize] =
     &[0, 1, 16_383, 16_384, 16_385, 65_535, 65_536, 65_537, 1024 * 1024, 8 * 1024 * 1024];
 
-/// Octets that no compression and no pattern helps with; the same for the same seed.
+/// Bytes that no compression and no pattern helps with; the same for the same seed.
 pub fn random(count: usize, seed: u64) -> Vec<u8> {
     let mut octets = vec![0; count];
     Rng::with_seed(seed).fill(&mut octets);
     octets
 }
 
-/// Compares content by octets, and names the first difference.
+/// Compares content by bytes, and names the first difference.
 ///
 /// # Panics
 ///
@@ -32,7 +32,7 @@ pub fn assert_same(got: &[u8], sent: &[u8], what: &str) {
     }
 }
 
-/// A file with random octets.
+/// A file with random bytes.
 ///
 /// # Panics
 ///
@@ -43,7 +43,7 @@ pub fn random_file(folder: &Path, count: usize) -> PathBuf {
     path
 }
 
-/// What starts programs of Debian 13, by their names, if one that `test` needs is among those that `cargo xtask tools` has
+/// Returns what starts programs of Debian 13, by their names, if one that `test` needs is among those that `cargo xtask tools` has
 /// installed.
 #[must_use]
 pub fn debian_13(program: &str, test: &str) -> Option<PathBuf> {

@@ -2,7 +2,7 @@
 
 use crate::block;
 
-/// What a client sends first.
+/// First bytes of a client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[allow(missing_docs, reason = "the names are the RFC's")]

@@ -1,4 +1,4 @@
-//! What each row has cost before: `tests/instructions/baseline.json`.
+//! Earlier costs of each row: `tests/instructions/baseline.json`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct Baseline {
     rows: BTreeMap<String, u64>,
 }
 
-/// What a count is to the baseline.
+/// Comparison of a count with the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Within the tolerance.
@@ -68,7 +68,7 @@ impl Baseline {
             .map_err(|error| format!("can't write {}: {error}", path.display()))
     }
 
-    /// What the row has cost.
+    /// Returns what the row has cost.
     #[must_use]
     pub fn of(&self, row: &str) -> Option<u64> {
         self.rows.get(row).copied()
@@ -87,7 +87,7 @@ impl Baseline {
         Some((per_request - before) / before * 100.0)
     }
 
-    /// What the count of a row is to its baseline.
+    /// Returns what the count of a row is to its baseline.
     #[must_use]
     pub fn judge(&self, row: &str, per_request: f64) -> Verdict {
         let tolerance = tolerance(row);

@@ -146,7 +146,7 @@ impl Client {
     }
 }
 
-/// What the connection works on, with room for every request.
+/// Returns what the connection works on, with room for every request.
 fn context<'a>(
     input: &'a mut ReceiveBuffer,
     output: &'a mut SendQueue,

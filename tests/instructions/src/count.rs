@@ -28,12 +28,12 @@ pub struct Valgrind {
     chrt: PathBuf,
 }
 
-/// What a row has cost.
+/// Cost of a row.
 #[derive(Debug)]
 pub struct Counted {
     /// How many requests `profile` is about.
     pub requests: usize,
-    /// Where their instructions went.
+    /// Places where their instructions went.
     pub profile: Profile,
 }
 

@@ -1,4 +1,4 @@
-//! Whether `docs/REQUEST.md` names the files that a request goes through: no other ones, and none is missing.
+//! Check that `docs/REQUEST.md` names the files that a request goes through: no other ones, and none is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

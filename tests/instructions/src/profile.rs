@@ -1,8 +1,8 @@
-//! What callgrind writes: instructions by function.
+//! Output of callgrind: instructions by function.
 
 use std::collections::BTreeMap;
 
-/// What one function has cost.
+/// Cost of one function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Instructions in itself.
@@ -54,7 +54,7 @@ impl Names {
     }
 }
 
-/// Where the reader of a file is.
+/// Position of the reader of a file.
 #[derive(Debug, Default)]
 struct Reader {
     profile: Profile,
@@ -88,7 +88,7 @@ impl Profile {
         Ok(reader.profile)
     }
 
-    /// What this one has more than the other.
+    /// Returns what this one has more than the other.
     #[must_use]
     pub fn without(mut self, other: &Self) -> Self {
         self.total -= other.total;

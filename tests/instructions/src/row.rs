@@ -43,7 +43,7 @@ pub enum Carrier {
     Http3,
 }
 
-/// What the server has.
+/// Content of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// The built-in routes.
@@ -61,7 +61,7 @@ pub struct Row {
     pub name: &'static str,
     /// How requests reach the server.
     pub carrier: Carrier,
-    /// What the server has.
+    /// Content of the server.
     pub content: Content,
     /// The request that a connection sends as its `n`th; both count from 0.
     pub request: fn(connection: usize, n: usize) -> Request,
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// What all connections of a row send as their first requests.
+    /// Returns what all connections of a row send as their first requests.
     fn requests(name: &str, each: usize) -> Vec<Vec<Request>> {
         let row = Row::named(name).unwrap();
         let one = |connection| (0..each).map(|n| (row.request)(connection, n)).collect();

@@ -1,4 +1,4 @@
-//! What is printed.
+//! Output of the counts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub fn json(counts: &[(&str, f64)], baseline: &Baseline) -> String {
     format!("{:#}\n", value!({ "rows": rows }))
 }
 
-/// Where a row's instructions go: to which functions, to what is written in which file, and to which lines.
+/// Returns where a row's instructions go: to which functions, to what is written in which file, and to which lines.
 #[must_use]
 pub fn annotated(name: &str, counted: &Counted) -> String {
     let Profile { functions, places, .. } = &counted.profile;
@@ -87,7 +87,7 @@ fn most<K, V>(all: impl IntoIterator<Item = (K, V)>, figure: impl Fn(&V) -> i64)
     all
 }
 
-/// A path from the folder of its crate on.
+/// A path from the directory of its crate on.
 fn within_crate(path: &str) -> &str {
     let Some(source) = path.rfind("/src/") else { return path };
     path[..source].rfind('/').map_or(path, |before| &path[before + 1..])

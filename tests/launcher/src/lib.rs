@@ -1,4 +1,4 @@
-//! What the tests from outside need: the program `bolide` as a process, and foreign tools.
+//! Tools of the tests from outside: the program `bolide` as a process, and foreign tools.
 
 mod decision;
 mod nginx;

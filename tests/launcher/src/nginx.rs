@@ -76,7 +76,7 @@ impl Nginx {
         nginx
     }
 
-    /// Where it listens: an IP address and a port.
+    /// Returns where it listens: an IP address and a port.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

@@ -1,4 +1,4 @@
-//! Where the program is.
+//! Place of the program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -21,7 +21,7 @@ pub struct Server {
     urls: Vec<String>,
     admin: Option<String>,
     rest: Option<JoinHandle<String>>,
-    /// What it says on its standard error, line by line.
+    /// Its standard error, line by line.
     said: Mutex<Receiver<String>>,
     /// The server behind it, if it is a proxy.
     behind: Option<Box<Self>>,

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::root;
 
-/// What a tool left behind.
+/// Result of a tool.
 #[derive(Debug)]
 pub struct Finished {
     /// How it ended.
@@ -106,7 +106,7 @@ pub fn finish(child: Child) -> Finished {
     Finished { status: output.status, stdout: output.stdout, stderr: output.stderr }
 }
 
-/// A folder for the files of one test, empty.
+/// A directory for the files of one test, empty.
 ///
 /// # Panics
 ///

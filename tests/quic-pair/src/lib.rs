@@ -61,16 +61,16 @@ pub fn address(port: u16) -> SocketAddr {
 /// One end: everything that a worker has for one connection.
 #[derive(Debug)]
 pub struct Side {
-    /// What routes its datagrams.
+    /// Endpoint that routes its datagrams.
     pub endpoint: Endpoint,
     /// The connection, once there is one.
     pub quic: Option<Connection>,
     /// HTTP/3 above it.
     pub http: Http,
     head: Head,
-    /// Where its datagrams come from.
+    /// Address that its datagrams come from.
     pub address: SocketAddr,
-    /// What has happened, until somebody takes it.
+    /// Events, until somebody takes them.
     pub seen: Vec<(ExchangeId, ExchangeEvent)>,
     /// Why the connection has ended, if it has.
     pub closed: Option<&'static str>,
@@ -109,14 +109,14 @@ impl Side {
         result.expect("it ran")
     }
 
-    /// What the connection's account is charged with, in bytes.
+    /// Returns what the connection's account is charged with, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let quic = self.quic.as_ref().map_or(0, Connection::held_bytes);
         quic + self.http.held_bytes() + self.http.unconsumed_bytes()
     }
 
-    /// Whether the handshake is over.
+    /// Returns whether the handshake is over.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.quic.as_ref().is_some_and(|quic| !quic.is_handshaking())
@@ -187,18 +187,18 @@ pub struct World {
     pub jitter: Duration,
     /// The largest datagram that arrives, in bytes.
     pub mtu: usize,
-    /// What the network makes of the ECN bits of all datagrams (RFC 3168 §5).
+    /// Treatment of the ECN bits by the network of all datagrams (RFC 3168 §5).
     pub ecn: u8,
     /// How many datagrams were sent in batches.
     pub batched: usize,
-    /// What each side has sent.
+    /// Counts of what each side has sent.
     pub sent: [Sent; 2],
     /// Bytes that were sent to addresses where neither side is.
     pub strays: BTreeMap<SocketAddr, usize>,
     buffer: Vec<u8>,
 }
 
-/// What a side has sent.
+/// Counts of what a side has sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sent {
     /// The ECN bits of the last datagrams.

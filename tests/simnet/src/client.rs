@@ -31,7 +31,7 @@ pub struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    /// Whether this is the first call: the connection has just been made.
+    /// Returns whether this is the first call: the connection has just been made.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.first

@@ -1,4 +1,4 @@
-//! What goes wrong, and how often.
+//! Faults, and how often they happen.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub enum Call {
     Accept,
 }
 
-/// What may happen to a call.
+/// Misfortune that may happen to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misfortune {
     /// It takes or brings fewer bytes than it could.
@@ -32,7 +32,7 @@ pub enum Misfortune {
 pub struct Faults {
     /// How long a segment is under way.
     pub delay: RangeInclusive<Duration>,
-    /// What the way to the worker carries at most, on each connection, in bytes per second; 0 for any.
+    /// Rate of the way to the worker at most, on each connection, in bytes per second; 0 for any.
     pub rate_bytes: u64,
     /// How long segments are, in bytes.
     pub segment_bytes: RangeInclusive<usize>,
@@ -52,9 +52,9 @@ pub struct Faults {
     pub accept_failure: u32,
     /// Connections outward that nobody answers to: they are refused.
     pub refusal: u32,
-    /// What happens to the call with this number, counted from 0 over all calls of the worker.
+    /// Misfortune of the call with this number, counted from 0 over all calls of the worker.
     pub at_call: Option<(u64, Misfortune)>,
-    /// What happens to every call whose number this divides.
+    /// Misfortune of every call whose number this divides.
     pub every_call: Option<(u64, Misfortune)>,
 }
 
@@ -121,7 +121,7 @@ impl Faults {
         *self.delay.start() + *self.delay.end()
     }
 
-    /// What happens to the call of this number.
+    /// Returns what happens to the call of this number.
     pub(crate) fn draw(&self, random: &mut Random, number: u64) -> Option<Misfortune> {
         match (self.at_call, self.every_call) {
             (Some((at, misfortune)), _) if at == number => return Some(misfortune),

@@ -56,7 +56,7 @@ pub struct SimKernel {
     bell: Arc<Bell>,
     /// The last wait found nothing that could ever end it.
     at_rest: Rc<Cell<bool>>,
-    /// What is called around the network's own work.
+    /// Function that is called around the network's own work.
     pub(crate) around: Cell<Around>,
 }
 

@@ -8,7 +8,7 @@ use bolide_eventloop::kernel::Ready;
 /// A connection between a client and the worker.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// What the worker registered it with.
+    /// Key with which the worker registered it.
     pub(crate) key: Option<u64>,
     /// The worker makes it, and the far end has not answered yet.
     pub(crate) connecting: bool,
@@ -45,7 +45,7 @@ pub(crate) struct ClientEnd {
     pub(crate) eof: bool,
     pub(crate) reset: bool,
     pub(crate) stopped: bool,
-    /// What the client has sent and what has not left.
+    /// Bytes that the client has sent and that have not left.
     pub(crate) outbox: VecDeque<u8>,
     pub(crate) fin: bool,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Toward {
 }
 
 impl Line {
-    /// Whether what is sent no longer arrives.
+    /// Returns whether what is sent no longer arrives.
     pub(crate) fn is_cut(&self) -> bool {
         self.severed || self.client.reset
     }

@@ -1,4 +1,4 @@
-//! What is under way, and when it arrives.
+//! Events under way, and when they arrive.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -11,7 +11,7 @@ use crate::faults::Faults;
 use crate::line::Line;
 use crate::random::Random;
 
-/// What happens at a point in time.
+/// Event at a point in time.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A client connects to the listener.
@@ -32,7 +32,7 @@ pub(crate) enum Event {
     ResetDelivered { line: usize },
     /// A reset reaches the worker's side.
     ResetArrives { line: usize },
-    /// What the client has read makes room in the worker's buffer.
+    /// Room that the client has made by reading in the worker's buffer.
     Room { line: usize, bytes: usize },
     /// The poller reports the line once more, as it must after a call that came short for no reason.
     Edge { line: usize },
@@ -49,7 +49,7 @@ pub(crate) struct Backlog {
     pub(crate) lines: VecDeque<usize>,
 }
 
-/// What makes the far end of a connection that the worker asked for.
+/// Maker of the far end of a connection that the worker asked for.
 pub(crate) type FarEnd = Box<dyn FnMut() -> Box<dyn Client>>;
 
 /// Everything that is not the worker.
@@ -59,7 +59,7 @@ pub(crate) struct Network {
     pub(crate) faults: Faults,
     pub(crate) lines: Vec<Line>,
     pub(crate) backlogs: Vec<Backlog>,
-    /// Who answers where.
+    /// Far ends by address.
     pub(crate) far_ends: BTreeMap<Destination, FarEnd>,
     clients: Vec<Option<Box<dyn Client>>>,
     queue: BinaryHeap<Reverse<(Duration, u64, Event)>>,
@@ -144,7 +144,7 @@ impl Network {
         self.queue.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Whether the worker has anything to be told.
+    /// Returns whether the worker has anything to be told.
     pub(crate) fn has_ready(&self) -> bool {
         !self.lines_ready.is_empty() || !self.listeners_ready.is_empty()
     }

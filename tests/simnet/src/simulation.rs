@@ -155,25 +155,25 @@ impl<S: Service> Simulation<S> {
         self.network.borrow().lines[client.0].client.received.clone()
     }
 
-    /// Whether a client has seen the end of the server's side.
+    /// Returns whether a client has seen the end of the server's side.
     #[must_use]
     pub fn saw_eof(&self, client: ClientId) -> bool {
         self.network.borrow().lines[client.0].client.eof
     }
 
-    /// Whether a client's connection was reset.
+    /// Returns whether a client's connection was reset.
     #[must_use]
     pub fn was_reset(&self, client: ClientId) -> bool {
         self.network.borrow().lines[client.0].client.reset
     }
 
-    /// Whether the worker has closed a client's connection.
+    /// Returns whether the worker has closed a client's connection.
     #[must_use]
     pub fn was_closed(&self, client: ClientId) -> bool {
         self.network.borrow().lines[client.0].closed
     }
 
-    /// What the worker has counted.
+    /// Returns what the worker has counted.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.worker.stats()

@@ -15,7 +15,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Echoes; closes what is silent for a minute.
 #[derive(Default)]
 struct Echo {
-    /// Whether a session with nothing to echo may be shed.
+    /// True if a session with nothing to echo may be shed.
     may_be_shed: bool,
     open: BTreeSet<Token>,
     timed_out: Vec<(Instant, Instant)>,

@@ -13,14 +13,14 @@ use bytes::Bytes;
 
 const SEEDS: u64 = 256;
 const LONG: Duration = Duration::from_secs(3600);
-/// What waits for one side before the other is no longer read, in bytes.
+/// Bytes that wait for one side before the other is no longer read.
 const PIPE_BYTES: usize = 4096;
 
 fn onward() -> Destination {
     Destination::Inet(SocketAddr::from(([203, 0, 113, 1], 7)))
 }
 
-/// What waits for a session.
+/// Bytes that wait for a session.
 #[derive(Default)]
 struct Pipe {
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ struct Pipe {
 #[derive(Default)]
 struct Relay {
     pipes: BTreeMap<Token, Pipe>,
-    /// Who asked for the connection with this tag.
+    /// Session that asked for the connection with this tag.
     asked: BTreeMap<u64, Token>,
     partners: BTreeMap<Token, Token>,
     refused: usize,

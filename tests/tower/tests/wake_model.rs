@@ -14,7 +14,7 @@ mod model {
 
     use super::state::State;
 
-    /// What wakers and worker share: how much is to be seen, and how many mails are under way.
+    /// State that wakers and worker share: how much is to be seen, and how many mails are under way.
     struct Shared {
         state: State,
         ready: AtomicUsize,

@@ -11,7 +11,7 @@ use crate::configuration::TlsFiles;
 use crate::development::{self, Made};
 use crate::place::Place;
 
-/// What one or several HTTPS listeners show and ask for.
+/// Certificates and keys of one or several HTTPS listeners, and what they ask for.
 #[derive(Debug, Clone)]
 pub(crate) struct Material {
     identities: Vec<Identity>,
@@ -19,7 +19,7 @@ pub(crate) struct Material {
     acme: Vec<String>,
     clients: Clients,
     rules: HandshakeRules,
-    /// Who has made the only certificate, if it is for development.
+    /// Maker of the only certificate, if it is for development.
     pub(crate) made: Option<Made>,
 }
 

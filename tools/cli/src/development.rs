@@ -25,7 +25,7 @@ const CERTIFICATE_TIME: Duration = DAY.saturating_mul(397);
 const CERTIFICATE: &str = "development-ca.pem";
 const KEY: &str = "development-ca.key";
 
-/// Who has made a certificate for development.
+/// Maker of a certificate for development.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Made {
     /// Nobody vouches for it.
@@ -86,7 +86,7 @@ pub(crate) fn quoted(path: &Path) -> String {
     if text.bytes().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// Where this user's programs keep their data (XDG base directories).
+/// Returns where this user's programs keep their data (XDG base directories).
 fn data_directory() -> Result<PathBuf, String> {
     let absolute =
         |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -69,7 +69,7 @@ pub(crate) fn cache_control(text: &str) -> Result<(String, HeaderValue), String>
 }
 
 impl Arguments {
-    /// Whether there is a root.
+    /// Returns whether there is a root.
     pub(crate) fn are_given(&self) -> bool {
         self.directory().is_some()
     }

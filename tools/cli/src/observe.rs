@@ -65,14 +65,14 @@ enum LineFormat {
     Json,
 }
 
-/// What is to be observed.
+/// Settings of what is to be observed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) admin: Option<AdminSettings>,
     pub(crate) access_log: Option<AccessLogSettings>,
     pub(crate) levels: Levels,
     pub(crate) event_format: EventFormat,
-    /// Where the CPU time goes is measured in one turn of so many.
+    /// Number of turns in one of which CPU time is measured.
     pub(crate) profile_one_in: Option<u32>,
     /// Clients are told the time that their responses took.
     pub(crate) server_timing: bool,
@@ -86,7 +86,7 @@ pub(crate) struct AccessLogSettings {
     pub(crate) limits: LogLimits,
     /// The share of the lines that is written, and whether errors are sampled, too.
     pub(crate) sample: (f64, bool),
-    /// Where the file is named, if that is in a configuration.
+    /// Place where the file is named, if that is in a configuration.
     pub(crate) place: Option<Place>,
 }
 
@@ -96,7 +96,7 @@ impl AccessLogSettings {
         Self { target, format, limits: LogLimits::default(), sample: (1.0, false), place: None }
     }
 
-    /// What was wrong with the file.
+    /// Returns what was wrong with the file.
     fn failed(&self, error: &std::io::Error) -> String {
         let file = match &self.target {
             LogTarget::Stdout => "-".to_owned(),
@@ -109,7 +109,7 @@ impl AccessLogSettings {
         }
     }
 
-    /// Whether its file can be written.
+    /// Checks whether its file can be written.
     fn check(&self) -> Result<(), String> {
         let LogTarget::File(path) = &self.target else { return Ok(()) };
         writable::check(path).map_err(|error| self.failed(&error))
@@ -148,7 +148,7 @@ impl Arguments {
         self.profile.check()
     }
 
-    /// What is to be observed: the flags over the file.
+    /// Returns what is to be observed: the flags over the file.
     pub(crate) fn over(&self, file: Settings) -> Result<Settings, String> {
         let mut settings = file;
         if let Some(admin) = self.admin.settings()? {
@@ -190,7 +190,7 @@ impl Arguments {
     }
 }
 
-/// What observes the server, from before it starts until after it has ended.
+/// Observation of the server, from before it starts until after it has ended.
 #[derive(Debug)]
 pub(crate) struct Observation {
     settings: Settings,
@@ -293,7 +293,7 @@ impl Observation {
         Ok(left)
     }
 
-    /// What the start says of it: a line, or nothing.
+    /// Returns what the start says of it: a line, or nothing.
     pub(crate) fn announcement(&self) -> Option<String> {
         let address = self.admin.as_ref()?.address()?;
         Some(format!(

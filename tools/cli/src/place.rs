@@ -17,7 +17,7 @@ impl Place {
         self.at.rsplitn(3, ':').nth(2).unwrap_or_default()
     }
 
-    /// What is wrong there.
+    /// Returns what is wrong there.
     pub(crate) fn mistake(&self, what: impl Display) -> String {
         format!("{}: {what}", self.at)
     }

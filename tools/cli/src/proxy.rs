@@ -51,7 +51,7 @@ enum How {
 }
 
 impl Arguments {
-    /// Whether there is an upstream.
+    /// Returns whether there is an upstream.
     pub(crate) fn are_given(&self) -> bool {
         !self.proxy.is_empty()
     }

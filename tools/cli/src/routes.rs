@@ -46,11 +46,11 @@ pub(crate) struct Route {
     pub(crate) path: String,
     pub(crate) answer: Answer,
     pub(crate) site: SiteRules,
-    /// Who may send requests, and how many.
+    /// Conditions for clients, and limits of their requests.
     pub(crate) access: Access,
 }
 
-/// What a route may have in addition: when it is there, and what it edits.
+/// Additions of a route: when it is there, and what it edits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SiteRules {
     pub(crate) conditions: Conditions,
@@ -69,18 +69,18 @@ impl SiteRules {
 }
 
 impl Route {
-    /// Whether it comes before the routes of every host.
+    /// Returns whether it comes before the routes of every host.
     pub(crate) fn comes_first(&self) -> bool {
         self.site.conditions.come_first()
     }
 
-    /// Whether its handler responds to every request of its host and path, and nothing is checked or edited.
+    /// Returns whether its handler responds to every request of its host and path, and nothing is checked or edited.
     fn is_plain(&self) -> bool {
         self.site.conditions.is_empty() && self.site.rules.is_empty() && self.access.is_open()
     }
 }
 
-/// What a route answers with.
+/// Response of a route.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Builtin(Builtin),
@@ -112,17 +112,17 @@ pub(crate) enum Builtin {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Routes {
     routes: Arc<[Route]>,
-    /// What routes name by number.
+    /// Proxies that routes name by number.
     proxies: Arc<[ProxySettings]>,
     builtin: Settings,
-    /// What a CA finds by HTTP that validates names.
+    /// Responses for a CA by HTTP that validates names.
     responses: Option<Responses>,
     /// Rules for what no route takes.
     defaults: Arc<Rules>,
 }
 
 impl Arguments {
-    /// Whether they say what is answered.
+    /// Returns whether they say what is answered.
     pub(crate) fn are_given(&self) -> bool {
         self.files.are_given() || self.proxy.are_given()
     }
@@ -155,7 +155,7 @@ impl Arguments {
         Ok(Some(Routes::new(routes, settings.into_iter().collect())))
     }
 
-    /// What is wrong when nothing else says what is answered.
+    /// Fails when nothing says what the route responds with.
     pub(crate) fn check_alone(&self) -> Result<(), String> {
         if self.builtin && !self.are_given() {
             let what =
@@ -165,7 +165,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// What ndt7's tests leave behind.
+    /// Returns what ndt7's tests leave behind.
     pub(crate) fn ndt7(&self) -> Result<Ndt7Settings, String> {
         if let Some(folder) = &self.ndt7_archive
             && !folder.is_dir()
@@ -228,7 +228,7 @@ impl Routes {
         (self.routes.len(), self.proxies.len())
     }
 
-    /// What each route edits.
+    /// Returns what each route edits.
     #[cfg(test)]
     pub(crate) fn rules(&self) -> Vec<Arc<Rules>> {
         self.routes.iter().map(|route| Arc::clone(&route.site.rules)).collect()

@@ -170,7 +170,7 @@ pub(crate) struct Failure {
     pub(crate) exit: u8,
 }
 
-/// What is found before anything is served is the arguments' or the configuration's fault.
+/// Makes a failure of what is found before anything is served: it is the arguments' or the configuration's fault.
 impl From<String> for Failure {
     fn from(what: String) -> Self {
         Self { what, exit: 2 }

@@ -110,7 +110,7 @@ fn live(arguments: &Arguments) -> Result<(), String> {
     shown.map_err(|error| format!("the terminal: {error}"))
 }
 
-/// What the threads around the picture have to say.
+/// News of the threads around the picture.
 enum News {
     Scraped(Result<Scrape, String>),
     /// A signal asks for the end: the terminal is given back first.
@@ -141,7 +141,7 @@ fn scrape_on(url: &Endpoint, client: &Client, interval: Duration, news: &Sender<
     }
 }
 
-/// What the terminal has to say, if it says something in time.
+/// Returns what the terminal has to say, if it says something in time.
 fn next_event(wait: Duration) -> io::Result<Option<Event>> {
     if event::poll(wait)? { event::read().map(Some) } else { Ok(None) }
 }

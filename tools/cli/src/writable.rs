@@ -1,11 +1,11 @@
-//! Whether a file could be written, found out without writing it.
+//! Test of whether a file could be written, without writing it.
 
 use std::io;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-/// Whether this process may write the file, or make it in its folder.
+/// Checks whether this process may write the file, or make it in its directory.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(file) if file.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),

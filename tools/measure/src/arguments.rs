@@ -23,7 +23,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(10);
 /// When a download by ndt7 is given up that the server, after 10 s, should have ended.
 const NDT7_DOWNLOAD_TIME: Duration = Duration::from_secs(15);
 
-/// What is asked for when the time alone limits a download: the most that `/{size}` answers (1 TiB).
+/// Size that is asked for when the time alone limits a download: the most that `/{size}` answers (1 TiB).
 const ENDLESS_BYTES: u64 = 1 << 40;
 
 /// More streams or connections than this are a mistake.
@@ -35,7 +35,7 @@ const FRAME_BYTES: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;
 /// The first window of a connection, which can't shrink (RFC 9113 §6.9.2).
 const WINDOW_BYTES_MIN: u32 = 65_535;
 
-/// What the body of a transfer is asked or sent with.
+/// Method with which the body of a transfer is asked for or sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Verb {
     /// Download.
@@ -217,7 +217,7 @@ impl Arguments {
         })
     }
 
-    /// What is transferred.
+    /// Returns what is transferred.
     fn transfer(&self, target: &Url) -> Result<Transfer, String> {
         for (option, count) in [("--streams", self.streams), ("--connections", self.connections)] {
             if count > COUNT_MAX {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// How often a thread that waits looks whether the measurement is to end.
 pub(crate) const GLANCE: Duration = Duration::from_millis(50);
 
-/// What times are counted from.
+/// Origin of times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     epoch: Instant,

@@ -1,4 +1,4 @@
-//! What both sides spend while something is transferred.
+//! Costs of both sides while something is transferred.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl Costs {
         Self { accounting, before, began: Instant::now() }
     }
 
-    /// What is counted begins here.
+    /// Begins the count.
     pub(crate) fn begin(&mut self) {
         self.before = self.accounting.sample();
         self.began = Instant::now();
@@ -38,7 +38,7 @@ impl Costs {
         self.accounting.sample();
     }
 
-    /// What was spent since the beginning, on so many bytes of payload: here, and at the server.
+    /// Returns what was spent since the beginning, on so many bytes of payload: here, and at the server.
     pub(crate) fn end(&mut self, bytes: u64) -> (Cost, Option<Cost>) {
         let after = self.accounting.sample();
         let seconds = self.began.elapsed().as_secs_f64();

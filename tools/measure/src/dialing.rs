@@ -64,7 +64,7 @@ impl Route {
         })
     }
 
-    /// Whether there is TLS.
+    /// Returns whether there is TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.scheme == "https"
     }

@@ -1,4 +1,4 @@
-//! What is measured and how. Data only; a command line makes it.
+//! Plan of a measurement. Data only; a command line makes it.
 
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ pub enum Trusted {
 /// How connections to a server are made.
 #[derive(Debug, Clone)]
 pub struct Connecting {
-    /// Where the server is, resolved.
+    /// Place of the server, resolved.
     pub origin: Origin,
-    /// What is spoken.
+    /// Protocol version.
     pub version: Version,
     /// Whom we believe.
     pub trusted: Trusted,
@@ -95,7 +95,7 @@ pub struct Transfer {
     pub expected_bytes: Option<u64>,
     /// How much.
     pub amount: Amount,
-    /// Whether it is a subtest of ndt7, in a WebSocket.
+    /// True if it is a subtest of ndt7, in a WebSocket.
     pub is_ndt7: bool,
     /// Requests at a time on each connection.
     pub streams: usize,
@@ -106,7 +106,7 @@ pub struct Transfer {
 /// How latency is probed before and during the transfer.
 #[derive(Debug, Clone)]
 pub struct Probing {
-    /// What is asked for, of the transfer's origin.
+    /// Path at the transfer's origin.
     pub path: String,
     /// Another origin, and its path.
     pub other: Option<(Connecting, String)>,
@@ -123,7 +123,7 @@ pub struct Plan {
     pub target: Url,
     /// How the server is reached.
     pub connecting: Connecting,
-    /// What is transferred.
+    /// Transfer to be made.
     pub transfer: Transfer,
     /// Latency, if it is asked for.
     pub probing: Option<Probing>,

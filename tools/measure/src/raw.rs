@@ -18,13 +18,13 @@ use crate::clock::{Clock, nanoseconds};
 use crate::dialing::Route;
 use crate::plan::{Amount, Direction, Transfer};
 
-/// What one read or write is offered, in bytes.
+/// Size that one read or write is offered, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// What is asked for when only the time limits it: more than any path carries in it, in bytes (1 PiB).
+/// Size that is asked for when only the time limits it: more than any path carries in it, in bytes (1 PiB).
 const ENDLESS_BYTES: u64 = 1 << 50;
 
-/// What is read of a server's answer at most, in bytes.
+/// Bytes that are read of a server's response at most.
 const ANSWER_BYTES: usize = 256;
 
 /// How long a read or a write waits before the time is looked at.
@@ -68,7 +68,7 @@ struct Raw {
     subject: String,
 }
 
-/// What the connections of a transfer share.
+/// State that the connections of a transfer share.
 #[derive(Debug, Default)]
 struct Tally {
     /// Payload of all connections.
@@ -85,7 +85,7 @@ struct Moving<'a> {
     bytes: u64,
 }
 
-/// What came of one connection.
+/// Result of one connection.
 #[derive(Debug)]
 struct Carried {
     ended: Instant,
@@ -327,7 +327,7 @@ fn ended(socket: &TcpStream, direction: Direction, result: Result<(), String>) -
     Carried { ended: Instant::now(), tcp: Tcp::of(&path, direction), result }
 }
 
-/// Whether the server counted what we sent.
+/// Checks whether the server counted what we sent.
 fn counted(answer: &str, sent: u64) -> Result<(), String> {
     let answer = answer.trim_end();
     match answer.parse::<u64>() {

@@ -1,4 +1,4 @@
-//! What a measurement found: the figures as they are written to JSON.
+//! Report of a measurement: the figures as they are written to JSON.
 
 use serde::{Serialize, Serializer};
 
@@ -29,19 +29,19 @@ pub struct Report {
     /// CPU of both sides.
     #[serde(flatten)]
     pub cpu: CpuCosts,
-    /// Who waited on whose windows.
+    /// Waits for windows.
     pub stalls: Stalls,
-    /// What limited it.
+    /// Limit of the transfer.
     pub verdict: Verdict,
     /// Looks at what had been transferred.
     pub series: Vec<Point>,
     /// Latency, if it was asked for.
     pub latency: Option<Latency>,
-    /// What TLS agreed on.
+    /// Results of the TLS handshake.
     pub tls: Option<TlsReport>,
-    /// What making the first connection took.
+    /// Time to make the first connection.
     pub setup: Setup,
-    /// What the server says of its side, where its protocol has it do so (ndt7).
+    /// The server's figures of its side, where its protocol has it do so (ndt7).
     pub told: Option<Told>,
     /// An end before the transfer was complete.
     #[serde(flatten)]
@@ -60,9 +60,9 @@ pub struct End {
 /// CPU of both sides.
 #[derive(Debug, Clone, Serialize)]
 pub struct CpuCosts {
-    /// What it cost on this side.
+    /// Cost on this side.
     pub client: Cost,
-    /// What it cost the server, if it is on this machine and was found.
+    /// Cost of the server, if it is on this machine and was found.
     pub server: Option<Cost>,
 }
 
@@ -95,7 +95,7 @@ fn by_name<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok,
     serializer.serialize_str(direction.name())
 }
 
-/// What one side spent, over the transfer.
+/// Cost of one side, over the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Cost {
     /// User and system time of all threads.
@@ -108,7 +108,7 @@ pub struct Cost {
     pub busiest_thread: f64,
 }
 
-/// What had been transferred at some time.
+/// Amount that had been transferred at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Point {
     /// Since the first request, in milliseconds.
@@ -117,7 +117,7 @@ pub struct Point {
     pub bytes: u64,
 }
 
-/// What TLS agreed on.
+/// Results of the TLS handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TlsReport {
     /// `TLSv1.3` …
@@ -139,7 +139,7 @@ impl TlsReport {
     }
 }
 
-/// What making the first connection took.
+/// Time to make the first connection.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Setup {
     /// TCP's handshake: one round trip.
@@ -165,7 +165,7 @@ pub struct Latency {
     pub lost: u64,
 }
 
-/// What a server said of its side.
+/// A server's figures of its side.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Told {
     /// Payload that it counted, per second.

@@ -1,4 +1,4 @@
-//! What a URL says is to be measured.
+//! Target of a measurement, by its URL.
 
 use bolide_semantics::{Scheme, Url};
 

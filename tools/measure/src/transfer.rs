@@ -31,7 +31,7 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 /// How long answers of the last probes are waited for.
 const LAST_PROBES: Duration = Duration::from_millis(500);
 
-/// What is going on.
+/// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
     /// Latency is probed before the transfer.

@@ -19,7 +19,7 @@ const FULL: f64 = 0.9;
 /// How long the connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is measured.
+/// Options of the measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Server to client, instead of client to server.
@@ -30,12 +30,12 @@ pub struct Options {
     pub congestion: Option<String>,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// `download: server → client` or `upload: client → server`.
     pub direction: String,
-    /// What TCP used.
+    /// Congestion control of TCP.
     pub congestion_control: String,
     /// Payload bits per second, as the receiver saw them.
     pub bits_per_second: f64,

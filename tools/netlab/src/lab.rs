@@ -193,13 +193,13 @@ impl Lab {
         removed
     }
 
-    /// What it was asked to be.
+    /// Returns what it was asked to be.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.record.spec
     }
 
-    /// What was measured after set-up; `None` if nothing was.
+    /// Returns what was measured after set-up; `None` if nothing was.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.record.report.as_ref()
@@ -211,7 +211,7 @@ impl Lab {
         self.record.keeper
     }
 
-    /// What its delay lines have done so far; `None` if its keeper doesn't answer.
+    /// Returns what its delay lines have done so far; `None` if its keeper doesn't answer.
     #[must_use]
     pub fn live(&self) -> Option<Live> {
         let mut stream =
@@ -257,7 +257,7 @@ impl Lab {
             .map_err(Mistake::io(format_args!("{} at the {}", address, node.name())))
     }
 
-    /// Whether its namespaces can only be seen from within its user namespace, where this process is
+    /// Returns whether its namespaces can only be seen from within its user namespace, where this process is
     /// not.
     #[must_use]
     pub fn is_apart(&self) -> bool {
@@ -280,7 +280,7 @@ impl Lab {
     }
 }
 
-/// Whether this process was sent into a lab's user namespace.
+/// Returns whether this process was sent into a lab's user namespace.
 fn inside() -> bool {
     std::env::var_os(INSIDE).is_some_and(|text| !text.is_empty())
 }
@@ -290,7 +290,7 @@ pub(crate) fn program() -> Result<PathBuf, Mistake> {
     std::env::current_exe().map_err(Mistake::io("this program's own file can't be found"))
 }
 
-/// What a user who isn't root needs.
+/// Checks for what a user who isn't root needs.
 fn check_system(spec: &Spec) -> Result<(), Mistake> {
     if !spec.rootless {
         return Ok(());

@@ -15,7 +15,7 @@ use codel::Codel;
 /// Nanoseconds since any fixed moment.
 pub type Nanos = u64;
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It comes out at that time.
@@ -61,7 +61,7 @@ pub struct Line<P> {
     leaving: VecDeque<Nanos>,
     /// When the last packet in order comes out.
     last_due: Nanos,
-    /// What is on the way, by due time.
+    /// Packets on the way, by due time.
     held: VecDeque<Held<P>>,
     held_bytes: usize,
     counts: Counts,
@@ -137,13 +137,13 @@ impl<P> Line<P> {
         self.held_bytes
     }
 
-    /// What has happened so far.
+    /// Returns what has happened so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Whether something of this probability happens now.
+    /// Returns whether something of this probability happens now.
     fn happens(&mut self, probability: f64) -> bool {
         // Without it nothing is drawn, so that one setting doesn't move what another draws.
         probability > 0.0 && self.random.f64() < probability

@@ -1,4 +1,4 @@
-//! What only Linux has: namespaces, links, queueing disciplines, TUN devices.
+//! Parts that only Linux has: namespaces, links, queueing disciplines, TUN devices.
 
 pub(crate) mod carrier;
 pub(crate) mod keeper;

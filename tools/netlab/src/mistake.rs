@@ -1,4 +1,4 @@
-//! What went wrong, in one sentence, and whose it is.
+//! Mistakes, each in one sentence, and whose they are.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mistake {
-    /// What was asked can't be: a value, a name, a machine that can't do it. Exit code 2.
+    /// The request can't be met: a value, a name, a machine that can't do it. Exit code 2.
     Usage(String),
     /// It was tried and failed. Exit code 1.
     Failed(String),

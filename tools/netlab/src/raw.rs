@@ -26,7 +26,7 @@ use socket2::SockRef;
 use crate::limits::{RAW_CONNECTIONS_COUNT, RAW_REQUEST_TIMEOUT, RAW_SILENCE_TIMEOUT};
 pub use request::{Request, Verb};
 
-/// What is written, and read, with one system call.
+/// Size that is written, and read, with one system call.
 pub const BLOCK_BYTES: usize = 1 << 20;
 
 /// As many bytes as can be asked for: for transfers that end by time.
@@ -84,7 +84,7 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>) -> io::Result<Liste
 }
 
 impl Listener {
-    /// Where it listens.
+    /// Returns where it listens.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a direction of the lab does to packets.
+//! Treatment of packets by a direction of the lab.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::quantity::{shown_rate, shown_share, shown_time};
 /// The largest IP packet on the lab's links, in bytes.
 pub const PACKET_BYTES: u64 = 1500;
 
-/// What a direction does to packets. The default does nothing.
+/// Treatment of packets by a direction. The default does nothing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Shape {
     /// Bits per second of IP packets, headers included; `None`: as fast as the machine.
     pub rate: Option<u64>,
-    /// What the queue in front of the rate holds. Without a rate there is no queue.
+    /// Size of the queue in front of the rate. Without a rate there is no queue.
     pub queue: Queue,
-    /// What happens to packets in the queue.
+    /// Discipline of the queue.
     pub discipline: Discipline,
     /// From the end of the queue to the other side.
     pub delay: Duration,
@@ -78,7 +78,7 @@ impl Queue {
     }
 }
 
-/// What happens to packets in a queue.
+/// Discipline of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discipline {
@@ -105,19 +105,19 @@ impl Discipline {
 }
 
 impl Shape {
-    /// Whether it does nothing.
+    /// Returns whether it does nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rate.is_none() && !self.delays()
     }
 
-    /// Whether it does more than limit a rate.
+    /// Returns whether it does more than limit a rate.
     #[must_use]
     pub fn delays(&self) -> bool {
         !self.delay.is_zero() || !self.jitter.is_zero() || self.loss > 0.0 || self.reorder > 0.0
     }
 
-    /// What it does, in a few words.
+    /// Returns what it does, in a few words.
     #[must_use]
     pub fn shown(&self) -> String {
         let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! What a lab is to be: its name, addresses and shapes.
+//! Specification of a lab: its name, addresses and shapes.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -16,11 +16,11 @@ pub const DEFAULT_NAME: &str = "bolide";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Node {
-    /// Where those who ask live.
+    /// Namespace of the clients.
     Client,
-    /// What forwards, and shapes.
+    /// Namespace that forwards, and shapes.
     Router,
-    /// Where those who answer live.
+    /// Namespace of the servers.
     Server,
 }
 
@@ -126,15 +126,15 @@ pub struct Spec {
     pub up: Shape,
     /// The congestion control of both sides' connections.
     pub congestion: String,
-    /// What lost and delayed packets are drawn from.
+    /// Seed from which lost and delayed packets are drawn.
     pub seed: u64,
-    /// Whether the kernel's shaping is left aside, so that the delay line does it all.
+    /// True if the kernel's shaping is left aside, so that the delay line does it all.
     pub only_line: bool,
-    /// Whether RTT and rate are measured after set-up.
+    /// True if RTT and rate are measured after set-up.
     pub verify: bool,
-    /// Whether it lives in a user namespace.
+    /// True if it lives in a user namespace.
     pub rootless: bool,
-    /// Whether it ends with the process that makes it: killed, what is left is removed by the next lab.
+    /// True if it ends with the process that makes it: killed, what is left is removed by the next lab.
     #[serde(default)]
     pub owned: bool,
 }

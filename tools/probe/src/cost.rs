@@ -1,8 +1,8 @@
-//! What CPU and memory a run costs on both sides, as sums that only grow.
+//! CPU and memory of a run on both sides, as sums that only grow.
 
 use std::time::Duration;
 
-/// What was used up to a moment. Differences of two samples are the cost of the time between them.
+/// Costs up to a moment. Differences of two samples are the cost of the time between them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CostSample {
     /// User and system time of the generator's process, ended threads included.
@@ -20,6 +20,6 @@ pub struct CostSample {
 
 /// Looks at the costs.
 pub trait Accounting {
-    /// What was used up to now.
+    /// Returns what was used up to now.
     fn sample(&mut self) -> CostSample;
 }

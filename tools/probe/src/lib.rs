@@ -1,4 +1,4 @@
-//! What asks servers and measures them, for the load generator, the transfer test and the race.
+//! Engine that asks servers and measures them, for the load generator, the transfer test and the race.
 //!
 //! A [`Plan`](plan::Plan) says whom to ask and what; a [`Phase`](plan::Phase) says how hard and how
 //! long. The [`Engine`](engine::Engine) carries phases out, for every protocol. What came is a

@@ -1,4 +1,4 @@
-//! What somebody may have meant.
+//! Suggestions for what was meant.
 
 use strsim::osa_distance;
 
@@ -15,7 +15,7 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether one is a part of the other, such as `file` of `files`.
+/// Returns whether one is a part of the other, such as `file` of `files`.
 fn is_part(given: &str, candidate: &str) -> bool {
     given.len() >= 4
         && candidate.len() >= 4

@@ -1,4 +1,4 @@
-//! What a run is to do: whom to ask, what, how hard, how long. Data only; command lines make it and
+//! Plan of a run: whom to ask, what, how hard, how long. Data only; command lines make it and
 //! the engine carries it out.
 
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 pub use crate::origin::{Origin, ServerAddress};
 use crate::scenario::{Scenario, StepPlan};
 
-/// What a server may send on one stream of HTTP/3 before it is read, in bytes: everything is read at once.
+/// Bytes that a server may send on one stream of HTTP/3 before they are read: everything is read at once.
 pub const RESPONSE_WINDOW_BYTES: u32 = 16 << 20;
 
 /// A whole run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where the server is whose processes are watched, and to which everything goes but some steps of a scenario.
+    /// Place of the server whose processes are watched, and to which everything goes but some steps of a scenario.
     pub origin: Origin,
     /// Which version of HTTP is spoken.
     pub version: Version,
@@ -26,7 +26,7 @@ pub struct Plan {
     pub tls: TlsPlan,
     /// HTTP/2 settings that are announced to the server.
     pub http2: Http2Plan,
-    /// What is asked; at least one.
+    /// Requests; at least one.
     pub requests: Vec<RequestPlan>,
     /// Connections in all; dealt to the threads so that none is lost.
     pub connections: usize,
@@ -40,7 +40,7 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// How answers are judged.
     pub expect: Expectations,
-    /// What requests and responses are.
+    /// Kind of requests and responses.
     pub kind: RequestKind,
     /// Users who take the requests in order. `None`: requests are taken in turn or by weight.
     pub scenario: Option<Arc<Scenario>>,
@@ -89,7 +89,7 @@ pub enum Version {
 pub struct TlsPlan {
     /// The name for SNI and for the certificate, if it is not the URL's host.
     pub server_name: Option<String>,
-    /// What is believed.
+    /// Trust in the server's certificate.
     pub trust: TlsTrust,
     /// The client's own certificate chain and key, in PEM.
     pub identity: Option<(Bytes, Bytes)>,
@@ -111,7 +111,7 @@ pub enum TlsTrust {
     Anybody,
 }
 
-/// What is announced to an HTTP/2 server. `None`: the engine's own default, windows that grow with use.
+/// Settings that are announced to an HTTP/2 server. `None`: the engine's own default, windows that grow with use.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Http2Plan {
     /// SETTINGS_INITIAL_WINDOW_SIZE, in bytes.
@@ -145,7 +145,7 @@ pub struct RequestPlan {
     pub answer: Option<ExpectedBody>,
     /// Header fields that the response must have, with these values.
     pub answer_fields: Vec<(HeaderName, HeaderValue)>,
-    /// What makes it a step of a scenario.
+    /// Plan that makes it a step of a scenario.
     pub step: Option<Arc<StepPlan>>,
 }
 
@@ -180,7 +180,7 @@ pub struct Expectations {
     pub trailers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What requests and responses are.
+/// Kind of requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RequestKind {
     /// HTTP's own.
@@ -211,11 +211,11 @@ pub struct WebSocketPlan {
 pub struct EventsPlan {
     /// A longer time between two events of a stream is a stall, in nanoseconds.
     pub stall_ns: u64,
-    /// What the streams are made of.
+    /// Format of the streams.
     pub format: StreamFormat,
 }
 
-/// What a stream is made of.
+/// Format of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamFormat {
     /// Server-Sent Events (HTML §9.2).
@@ -257,7 +257,7 @@ pub enum ServerProcesses {
 /// A part of a run under one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// What it is called in the report.
+    /// Name in the report.
     pub name: String,
     /// How requests begin.
     pub load: Load,
@@ -276,7 +276,7 @@ pub struct Until {
     pub time: Option<Duration>,
 }
 
-/// What makes a request begin.
+/// Cause that makes a request begin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "model")]
 pub enum Load {

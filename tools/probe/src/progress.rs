@@ -1,4 +1,4 @@
-//! What is known while a phase runs, and what carries phases out.
+//! Progress of a phase while it runs, and the engine that carries phases out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Progress {
     }
 }
 
-/// What one request came to that counts in the report.
+/// Record of one request that counts in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// When it was complete or had failed, after the start of its phase with the warm-up, in nanoseconds.
@@ -52,14 +52,14 @@ pub struct Record {
     pub status: u16,
     /// Content of the response, in bytes.
     pub bytes: u64,
-    /// What was wrong.
+    /// Failure, if any.
     pub failure: Option<Failure>,
 }
 
 /// Takes the records of a phase, by its name.
 pub type RecordSink = Box<dyn FnMut(&str, &[Record])>;
 
-/// What a phase that runs is told.
+/// Order to a phase that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Control {
     /// Go on.
@@ -79,16 +79,16 @@ pub trait Runner {
         drop(sink);
     }
 
-    /// What was spoken: `http/1.1`, `h2c`, `h2`; empty until something was.
+    /// Returns what was spoken: `http/1.1`, `h2c`, `h2`; empty until something was.
     fn protocol(&self) -> String;
 
-    /// What TLS came to, over TLS.
+    /// Returns what TLS came to, over TLS.
     fn tls(&self) -> Option<crate::report::TlsReport>;
 
     /// When the server went away for good, after the start of the run, in nanoseconds.
     fn server_died_after_ns(&self) -> Option<u64>;
 
-    /// Whether the run has to end: too many of its parts are lost.
+    /// Returns whether the run has to end: too many of its parts are lost.
     fn is_over(&self) -> bool {
         false
     }

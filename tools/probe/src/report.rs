@@ -1,4 +1,4 @@
-//! What a run found: data that texts, pages, JSON and verdicts are made from.
+//! Report of a run: data that texts, pages, JSON and verdicts are made from.
 //!
 //! Durations are in nanoseconds, sizes in bytes. The JSON of `bolide load --json` is [`Report`].
 
@@ -14,7 +14,7 @@ use crate::plan::Phase;
 pub struct Report {
     /// The first URL.
     pub url: String,
-    /// What was spoken: `http/1.1`, `h2c`, `h2`, `h3`; empty when nothing was.
+    /// Protocol: `http/1.1`, `h2c`, `h2`, `h3`; empty when nothing was.
     pub protocol: String,
     /// Version and cipher suite, over TLS.
     pub tls: Option<TlsReport>,
@@ -32,7 +32,7 @@ pub struct Report {
     pub server_died_after_ns: Option<u64>,
     /// Somebody stopped it before its end.
     pub interrupted: bool,
-    /// What a search for the knee found.
+    /// Result of a search for the knee.
     #[serde(default)]
     pub knee: Option<KneeReport>,
     /// The parts of the run, where several processes carried it out together.
@@ -52,7 +52,7 @@ pub struct PartsReport {
 }
 
 impl PartsReport {
-    /// Whether more parts were lost than were allowed: the figures are not of the load that was asked for.
+    /// Returns whether more parts were lost than were allowed: the figures are not of the load that was asked for.
     #[must_use]
     pub fn has_lost_too_many(&self) -> bool {
         self.parts.iter().filter(|part| part.lost.is_some()).count() > self.missing_ok
@@ -79,7 +79,7 @@ pub struct PartReport {
     pub lost: Option<String>,
 }
 
-/// What one part of a run came to in one phase.
+/// Result of one part of a run in one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartPhase {
     /// Its number, from 1.
@@ -104,7 +104,7 @@ pub struct PartPhase {
 /// The highest rate whose latency stayed under a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KneeReport {
-    /// What the 99th percentile had to stay under.
+    /// Limit that the 99th percentile had to stay under.
     pub limit_ns: u64,
     /// The highest rate that held, in requests per second. `None`: none did.
     pub rate: Option<f64>,
@@ -112,7 +112,7 @@ pub struct KneeReport {
     pub broken_at: Option<f64>,
 }
 
-/// What TLS came to.
+/// Results of TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsReport {
     /// `TLSv1.3` …
@@ -124,10 +124,10 @@ pub struct TlsReport {
     pub group: Option<String>,
 }
 
-/// What one phase found.
+/// Report of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseReport {
-    /// What was asked.
+    /// Phase that was carried out.
     pub phase: Phase,
     /// From the end of the warm-up to the end.
     pub elapsed_ns: u64,
@@ -135,7 +135,7 @@ pub struct PhaseReport {
     pub counts: Counts,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// What was wrong, by kind; only kinds that occurred.
+    /// Failures by kind; only kinds that occurred.
     pub failures: BTreeMap<Failure, u64>,
     /// Why the first connection ended that ended before its responses were complete. `None`: none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,9 +151,9 @@ pub struct PhaseReport {
     /// Figures that only some kinds of requests have.
     #[serde(flatten)]
     pub kinds: Kinds,
-    /// What bounded the senders.
+    /// Bounds of the senders.
     pub stalls: Stalls,
-    /// What QUIC counted, over HTTP/3.
+    /// Counts of QUIC, over HTTP/3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicReport>,
     /// Requests per second of each connection that answered any.
@@ -165,7 +165,7 @@ pub struct PhaseReport {
     /// The course of the phase, and its parts.
     #[serde(flatten)]
     pub course: Course,
-    /// What limited the phase.
+    /// Verdict about the phase.
     pub verdict: Verdict,
 }
 
@@ -250,7 +250,7 @@ pub struct UsersReport {
     pub duration: Latencies,
 }
 
-/// What one of several requests, or steps, came to. A step ends with its last redirect.
+/// Result of one of several requests, or steps. A step ends with its last redirect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestReport {
     /// Of a step: its name.
@@ -288,7 +288,7 @@ pub struct Counts {
     pub connections: u64,
 }
 
-/// What can be wrong.
+/// Kinds of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
@@ -390,7 +390,7 @@ pub struct Traffic {
     pub retransmits: u64,
 }
 
-/// What QUIC counted on the connections of a phase.
+/// Counts of QUIC on the connections of a phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct QuicReport {
     /// UDP datagrams that the generator sent.
@@ -405,7 +405,7 @@ pub struct QuicReport {
     pub rtt: Latencies,
 }
 
-/// What kept senders waiting.
+/// Causes that kept senders waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stalls {
     /// Our uploads waited for the server's stream windows, summed over streams.
@@ -433,7 +433,7 @@ pub struct Spread {
     pub within_deviation: f64,
 }
 
-/// What processes cost during a phase.
+/// Cost of processes during a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessCost {
     /// User and system time of all threads (and children).
@@ -470,16 +470,16 @@ pub struct Sample {
     pub server_cores: Option<f64>,
 }
 
-/// What limited a phase.
+/// Verdict about a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Who was the bottleneck.
+    /// The bottleneck.
     pub bound: Bound,
     /// Why that is said: one sentence for each piece of evidence, with its figure.
     pub evidence: Vec<String>,
 }
 
-/// Who was the bottleneck.
+/// The bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {

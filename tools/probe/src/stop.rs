@@ -19,7 +19,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Whether it is to end.
+    /// Returns whether it is to end.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed)

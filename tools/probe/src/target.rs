@@ -1,4 +1,4 @@
-//! What stands behind the host names of URLs.
+//! Addresses behind the host names of URLs.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub fn server_and_place<'a>(text: &'a str, servers: &[&Url]) -> Result<(usize, &
     }
 }
 
-/// Where connections go to instead of where the URL says.
+/// Returns where connections go to instead of where the URL says.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn connect_to(text: &str, port: u16) -> Result<ConnectTo, String> {
     Ok(ConnectTo::Host(host, explicit.unwrap_or(port)))
 }
 
-/// What is connected to.
+/// Address that is connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectTo {
     /// A name or an address, and a port.

@@ -14,13 +14,13 @@ use crate::process::{find_program, last_lines};
 pub(crate) const PROFILE: &str =
     if matches!(env!("BOLIDE_PROFILE").as_bytes(), b"dist") { "dist" } else { "release" };
 
-/// Lies in a folder whose build has come to its end.
+/// Lies in a directory whose build has come to its end.
 const DONE: &str = "built";
 
-/// Where a contender's programs are or will be.
+/// Place of a contender's programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// What the build makes.
+    /// Directory of what the build makes.
     pub(crate) out: PathBuf,
     folder: PathBuf,
     is_built: bool,

@@ -67,12 +67,12 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     sweep: Vec<sweep::Sweep>,
 
-    /// Where `bulk.html` and `bulk.json` go.
+    /// Directory of `bulk.html` and `bulk.json`.
     #[arg(long, value_name = "DIR", default_value = "bulk")]
     out: PathBuf,
 }
 
-/// Who is measured in a lab, and how.
+/// Settings of a measurement in a lab.
 #[derive(Debug, Args)]
 struct Setting {
     /// Only these stacks: raw, chromium, or contenders by name.
@@ -91,7 +91,7 @@ struct Setting {
     #[arg(long, value_name = "FILE")]
     client: Option<PathBuf>,
 
-    /// The folder of the contenders' files. Default: `contenders` here or above, else those that
+    /// The directory of the contenders' files. Default: `contenders` here or above, else those that
     /// this program carries.
     #[arg(long, value_name = "DIR")]
     contenders: Option<PathBuf>,
@@ -105,7 +105,7 @@ struct Setting {
     timeout: Duration,
 }
 
-/// What a race passes on to its bulk table.
+/// Settings that a race passes on to its bulk table.
 pub(crate) struct OfRace {
     pub(crate) only: Vec<String>,
     pub(crate) rounds: Option<u32>,
@@ -144,7 +144,7 @@ impl OfRace {
     }
 }
 
-/// What `bulk.json` in a folder says, as a part of a race's page; `None` where there is none. One that can't be read is a warning: a race
+/// Returns what `bulk.json` in a directory says, as a part of a race's page; `None` where there is none. One that can't be read is a warning: a race
 /// that took an hour has its page even if a file beside it is broken.
 pub(crate) fn part(folder: &Path) -> Option<Part> {
     show::part(folder).unwrap_or_else(|error| {
@@ -192,7 +192,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     exit("bulk", course::run(arguments))
 }
 
-/// Whether all of it was measured; otherwise why there is nothing.
+/// Returns whether all of it was measured; otherwise why there is nothing.
 fn exit(command: &str, result: Result<bool, String>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -16,7 +16,7 @@ pub(crate) use route::{EVENT_BYTES, EVENTS_COUNT, EVENTS_GAP_MS};
 /// The catalogue's text.
 const TEXT: &str = include_str!("catalogue.toml");
 
-/// What a contender is asked in.
+/// Protocol in which a contender is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -58,7 +58,7 @@ impl Protocol {
         matches!(self, Self::H2c | Self::H2)
     }
 
-    /// What people call it.
+    /// Returns what people call it.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -107,7 +107,7 @@ pub enum Cores {
     All,
 }
 
-/// What key the server proves itself with, over TLS.
+/// Key with which the server proves itself, over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certificate {
@@ -119,12 +119,12 @@ pub enum Certificate {
     Rsa2048,
 }
 
-/// What is run: cells that are equal are run once.
+/// Workload of a run: cells that are equal are run once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cell {
     /// Protocol.
     pub protocol: Protocol,
-    /// What is asked for.
+    /// Route that is asked for.
     pub route: Route,
     /// Connections.
     pub connections: usize,
@@ -191,7 +191,7 @@ impl Cell {
         own.iter().chain(others.filter(|(name, _)| own.iter().all(|(own, _)| own != name)))
     }
 
-    /// What the backend of a proxy is asked; `None`: nobody stands behind.
+    /// Returns what the backend of a proxy is asked; `None`: nobody stands behind.
     #[must_use]
     pub fn behind(&self) -> Option<Self> {
         let route = match self.route {
@@ -205,7 +205,7 @@ impl Cell {
         Some(Self { protocol: Protocol::H1, route, ..self.clone() })
     }
 
-    /// What people read.
+    /// Returns what people read.
     #[must_use]
     pub fn title(&self) -> String {
         self.title_with(match self.load {
@@ -293,7 +293,7 @@ fn bytes_text(size: usize) -> String {
 pub struct Row {
     /// Its place on the table's axis: `100`, `4 KiB`.
     pub x: String,
-    /// What is run.
+    /// Cell that is run.
     pub cell: Cell,
     /// The seed's figures (req/s) in the order of the columns; 0: it failed there.
     pub seed: Vec<f64>,
@@ -301,27 +301,27 @@ pub struct Row {
     pub quick: bool,
 }
 
-/// What a reader sees.
+/// Table as a reader sees it.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// `T1`, `idle` …
     pub name: String,
-    /// What it is.
+    /// Title of the table.
     pub title: String,
-    /// What the rows differ in.
+    /// Quantity in which the rows differ.
     pub x: String,
-    /// Where the seed's figures come from; empty: there are none.
+    /// Source of the seed's figures; empty: there are none.
     pub source: String,
     /// The seed's names, each with the contender that stands for it here.
     pub columns: Vec<(String, String)>,
-    /// What the last cell over the first is called, if that is what the table is about.
+    /// Name of the last cell over the first, if that is what the table is about.
     pub gain: Option<String>,
     /// The cells.
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// Whether it is one of the tables that others have published.
+    /// Returns whether it is one of the tables that others have published.
     #[must_use]
     pub fn is_seed(&self) -> bool {
         !self.source.is_empty()
@@ -471,7 +471,7 @@ impl Selection {
     }
 }
 
-/// Whether a table is that of bulk transfers through a lab: it has rounds of its own.
+/// Returns whether a table is that of bulk transfers through a lab: it has rounds of its own.
 #[must_use]
 pub fn is_bulk(table: &str) -> bool {
     table.eq_ignore_ascii_case("T11") || table.eq_ignore_ascii_case("bulk")

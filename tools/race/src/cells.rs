@@ -1,4 +1,4 @@
-//! What cells of tables say of one server.
+//! Texts of tables' cells about one server.
 
 use bolide_probe::report::Bound;
 
@@ -19,7 +19,7 @@ pub(crate) fn failed_text(entrant: &EntrantOutcome) -> String {
     }
 }
 
-/// What the ratio to the reference says.
+/// Returns what the ratio to the reference says.
 pub(crate) fn ratio_text(outcome: &CellOutcome, entrant: &EntrantOutcome) -> String {
     match outcome.cpu_ratio(entrant) {
         Some(found) => verdict_text(&found),

@@ -27,7 +27,7 @@ pub(crate) const OWN: &str = "bolide";
 pub struct Contender {
     /// Unique; what tables say.
     pub name: String,
-    /// What the report says.
+    /// Title in the report.
     #[serde(default)]
     pub title: String,
     /// Its position in tables.
@@ -36,15 +36,15 @@ pub struct Contender {
     /// The contender that it is, but for how it is run: tables compare the two.
     #[serde(default)]
     pub against: Option<String>,
-    /// What it can speak.
+    /// Protocols that it can use.
     pub protocols: Vec<Protocol>,
-    /// What it serves, by the names of [`Route::NAMES`]; besides, for [`bulk`](crate::bulk): `bulk` and
+    /// Routes that it serves, by the names of [`Route::NAMES`]; besides, for [`bulk`](crate::bulk): `bulk` and
     /// `bulk-put`, downloads and uploads of any size, `bulk-proxy`, both of them through it, and `ndt7`.
     pub routes: Vec<String>,
     /// Paths that differ from the usual ones, by the route's name.
     #[serde(default)]
     pub paths: BTreeMap<String, String>,
-    /// Whether it is there.
+    /// Test of whether it is there.
     #[serde(default)]
     pub detect: Detect,
     /// How it is built.
@@ -54,12 +54,12 @@ pub struct Contender {
     /// When it is ready.
     #[serde(default)]
     pub ready: Ready,
-    /// What is accounted.
+    /// Processes that are accounted.
     #[serde(default)]
     pub account: Account,
 }
 
-/// Whether a contender is on this machine. All that is given must hold.
+/// Test of whether a contender is on this machine. All that is given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Detect {
@@ -76,14 +76,14 @@ pub struct Detect {
 /// How a contender is built from sources of ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// A folder beside the TOML file.
+    /// A directory beside the TOML file.
     pub sources: String,
-    /// Files and folders that the build takes from elsewhere, as seen from the TOML file's folder:
+    /// Files and directories that the build takes from elsewhere, as seen from the TOML file's directory:
     /// it is done again when they change. Only a checkout has them, not a program that carries the
     /// contenders.
     #[serde(default)]
     pub beside: Vec<String>,
-    /// The command, run in that folder; `{out}` is where to put what it makes, `{contenders}` the folder of the TOML file. None:
+    /// The command, run in that directory; `{out}` is where to put what it makes, `{contenders}` the directory of the TOML file. None:
     /// it is a package.
     #[serde(default)]
     pub command: Vec<String>,
@@ -124,7 +124,7 @@ pub struct Start {
     /// The same as the site of the table `site`, in front of `{backend}`.
     #[serde(default)]
     pub site_command: Vec<String>,
-    /// What is added to the command so that the contender writes where its CPU time goes to
+    /// Arguments that are added to the command so that the contender writes where its CPU time goes to
     /// `{run}/profile.json` when it ends: an object with `stages`, each with `stage` and `us_per_request`.
     #[serde(default)]
     pub profile: Vec<String>,
@@ -177,7 +177,7 @@ impl Default for Ready {
     }
 }
 
-/// What counts as the contender's.
+/// Processes that count as the contender's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Account {
@@ -211,13 +211,13 @@ const SURPRISING: [Route; 9] = [
 /// Most bytes of a response that the server can't know beforehand.
 const SURPRISE_BYTES_MAX: usize = 1000;
 
-/// What `routes` may name.
+/// Routes that `routes` may name.
 const ROUTES: [&str; 20] = {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = Route::NAMES;
     [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
 };
 
-/// What stands where in a contender's file.
+/// Keys of a contender's file by table.
 const KEYS: &[(&str, &[&str])] = &[
     (
         "",
@@ -322,13 +322,13 @@ impl Contender {
         Ok(())
     }
 
-    /// What the report calls it.
+    /// Returns what the report calls it.
     #[must_use]
     pub fn shown(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
 
-    /// Whether it can run in `cell`.
+    /// Returns whether it can run in `cell`.
     #[must_use]
     pub fn plays(&self, cell: &Cell) -> bool {
         self.protocols.contains(&cell.protocol)
@@ -336,7 +336,7 @@ impl Contender {
             && !self.command(cell).is_empty()
     }
 
-    /// Whether it can run in any of `cells`, or behind one.
+    /// Returns whether it can run in any of `cells`, or behind one.
     #[must_use]
     pub fn is_needed(&self, cells: &[Cell]) -> bool {
         let plays = |cell: Cell| self.plays(&cell);
@@ -357,12 +357,12 @@ impl Contender {
             .find(|other| self.plays(other) && self.command(other) == self.command(cell))
     }
 
-    /// Whether there is such a cell.
+    /// Returns whether there is such a cell.
     pub(crate) fn can_be_surprised(&self, cell: &Cell) -> bool {
         self.surprising(cell, &mut Rng::with_seed(0)).is_some()
     }
 
-    /// What starts it for `cell`; empty if nothing does.
+    /// Returns what starts it for `cell`; empty if nothing does.
     #[must_use]
     pub fn command(&self, cell: &Cell) -> &[String] {
         let start = &self.start;
@@ -377,7 +377,7 @@ impl Contender {
         if cell.protocol.is_tls() && !tls.is_empty() { tls } else { plain }
     }
 
-    /// What starts it for `cell` with so many cores, the other placeholders not filled in: equal for
+    /// Returns what starts it for `cell` with so many cores, the other placeholders not filled in: equal for
     /// those that differ in name only.
     #[must_use]
     pub fn command_on(&self, cell: &Cell, cores: usize) -> String {

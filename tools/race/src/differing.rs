@@ -42,7 +42,7 @@ const BROWSER: &[(&str, &str)] = &[
     ("sec-fetch-user", "?1"),
 ];
 
-/// What a generated client sends with each call.
+/// Fields that a generated client sends with each call.
 const CALL: &[(&str, &str)] = &[
     ("content-type", "application/octet-stream"),
     ("user-agent", "client-rust/1.{connection}.0"),
@@ -64,7 +64,7 @@ impl Requests {
         }
     }
 
-    /// What keys of cells end with.
+    /// Returns what keys of cells end with.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Same => "",
@@ -73,7 +73,7 @@ impl Requests {
         }
     }
 
-    /// What titles of cells say.
+    /// Returns what titles of cells say.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Same => "",

@@ -27,7 +27,7 @@ const READY_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone)]
 pub(crate) struct Present {
     pub(crate) contender: Contender,
-    /// What its build made.
+    /// Directory of what its build made.
     out: Option<PathBuf>,
     /// The program that an environment variable named.
     binary: Option<String>,
@@ -75,7 +75,7 @@ pub(crate) fn detect(
     Ok(Present { contender: contender.clone(), out, binary, version })
 }
 
-/// What all starts of a race have in common.
+/// Properties that all starts of a race have in common.
 #[derive(Debug)]
 pub(crate) struct Ground<'a> {
     pub(crate) sources: &'a Sources,
@@ -90,7 +90,7 @@ pub(crate) struct Ground<'a> {
 pub(crate) struct Running {
     pub(crate) process: Process,
     pub(crate) address: SocketAddr,
-    /// What it has to write in each run.
+    /// Files that it has to write in each run.
     writes: Vec<PathBuf>,
 }
 
@@ -175,7 +175,7 @@ impl Present {
         Some(profiled)
     }
 
-    /// What starts it for `cell` on `core`, listening on `host` with these ports, in front of `backend`
+    /// Returns what starts it for `cell` on `core`, listening on `host` with these ports, in front of `backend`
     /// if it is a proxy; nothing is started.
     pub(crate) fn launch_on(
         &self,
@@ -192,7 +192,7 @@ impl Present {
         self.launch(cell, &[core], run, &values, ground.sources)
     }
 
-    /// Whether a cleartext port of its own speaks HTTP/2.
+    /// Returns whether a cleartext port of its own speaks HTTP/2.
     pub(crate) fn has_h2c_port(&self, cell: &Cell, sources: &Sources) -> bool {
         self.mentions("{h2cport}", sources, cell)
     }
@@ -230,7 +230,7 @@ impl Present {
         }
     }
 
-    /// What the placeholders stand for.
+    /// Returns what the placeholders stand for.
     fn values(
         &self,
         run: &std::path::Path,
@@ -291,7 +291,7 @@ impl Present {
             && let Some(found) = find_program(program)
         {
             // Found as we find it: also where only administrators look. A relative path is one from
-            // here, not from the server's folder.
+            // here, not from the server's directory.
             *program = fs::canonicalize(&found).unwrap_or(found).display().to_string();
         }
         let mut env = BTreeMap::new();
@@ -302,7 +302,7 @@ impl Present {
         Ok(Launch { command, env, folder: run, log, cores: cores.to_vec() })
     }
 
-    /// Whether its command, or one of its templates, has this placeholder.
+    /// Returns whether its command, or one of its templates, has this placeholder.
     fn mentions(&self, placeholder: &str, sources: &Sources, cell: &Cell) -> bool {
         let start = &self.contender.start;
         let in_command = self.contender.command(cell).iter().any(|word| word.contains(placeholder));

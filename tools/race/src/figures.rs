@@ -29,7 +29,7 @@ pub(crate) fn verdict_text(found: &Comparison) -> String {
     }
 }
 
-/// Who was the bottleneck, in words.
+/// Returns who was the bottleneck, in words.
 pub(crate) fn bound_text(bound: Bound) -> &'static str {
     match bound {
         Bound::Server => "server",
@@ -66,7 +66,7 @@ pub(crate) fn aligned(rows: &mut [Vec<String>]) -> String {
     text
 }
 
-/// Where there is no figure.
+/// Returns the mark where there is no figure.
 pub(crate) fn dash() -> String {
     "–".to_owned()
 }

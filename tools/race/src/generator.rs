@@ -35,7 +35,7 @@ const FULL: f64 = 0.95;
 /// Below this, a server waits for its clients.
 const WAITING: f64 = 0.90;
 
-/// Who makes the load.
+/// Program that makes the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Generator {
@@ -76,7 +76,7 @@ impl Generator {
         Self::H2loadAndWrk.check(program).map(|()| Self::H2loadAndWrk)
     }
 
-    /// Whether it can be used here.
+    /// Checks whether it can be used here.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Generator {
         }
     }
 
-    /// Whether it can do what the cell asks for.
+    /// Returns whether it can do what the cell asks for.
     #[must_use]
     pub fn can(self, cell: &Cell) -> bool {
         let is_plain = cell.requests == Requests::Same && cell.protocol != Protocol::H3;
@@ -129,7 +129,7 @@ impl Generator {
         }
     }
 
-    /// Whether it compares every body.
+    /// Returns whether it compares every body.
     #[must_use]
     pub fn is_checking(self) -> bool {
         self != Self::H2loadAndWrk
@@ -167,11 +167,11 @@ pub(crate) struct Job<'a> {
     pub(crate) address: SocketAddr,
     /// The path that the cell is named after.
     pub(crate) path: String,
-    /// What is sent, and what has to come back.
+    /// Requests, and the responses that have to come back.
     pub(crate) exchanges: Vec<Exchange>,
-    /// What is counted.
+    /// Time that is counted.
     pub(crate) duration: Duration,
-    /// What comes before and is not counted.
+    /// Time before that is not counted.
     pub(crate) warm_up: Duration,
     /// Requests per second by the clock; `None`: as fast as the answers come.
     pub(crate) rate: Option<f64>,
@@ -183,7 +183,7 @@ pub(crate) struct Job<'a> {
     pub(crate) group: Option<PathBuf>,
     /// The server's cores.
     pub(crate) server_cores: usize,
-    /// Where files may be made.
+    /// Directory in which files may be made.
     pub(crate) folder: PathBuf,
     /// This program.
     pub(crate) program: PathBuf,
@@ -196,7 +196,7 @@ impl Job<'_> {
         format!("{scheme}://{}{}", self.address, self.path)
     }
 
-    /// What the server has used: its control group, or its processes that are there now.
+    /// Returns what the server has used: its control group, or its processes that are there now.
     fn server_reading(&self) -> Reading {
         let group = self.group.as_deref().and_then(Reading::of_group);
         group.unwrap_or_else(|| Reading::of(&self.server))
@@ -217,7 +217,7 @@ impl Job<'_> {
     }
 }
 
-/// What a server's CPU time is read from.
+/// Source of a server's CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CpuOf {
@@ -228,7 +228,7 @@ pub enum CpuOf {
     Group,
 }
 
-/// What one run came to.
+/// Result of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Answers that were counted.
@@ -245,7 +245,7 @@ pub struct Figures {
     pub rate: f64,
     /// The server's user and system time per answer, in µs, over the steady part.
     pub cpu_us: f64,
-    /// What that was read from.
+    /// Source of that time.
     #[serde(default)]
     pub cpu_of: CpuOf,
     /// Cores that the server used in the steady part.
@@ -258,11 +258,11 @@ pub struct Figures {
     /// Bytes of content in each answer, as it was sent; 0 where the generator doesn't say it.
     #[serde(default)]
     pub content_bytes: f64,
-    /// Who was the bottleneck.
+    /// The bottleneck.
     pub bound: Bound,
-    /// What others, and the host, took from the machine meanwhile, in cores.
+    /// Time that others, and the host, took from the machine meanwhile, in cores.
     pub foreign_cores: f64,
-    /// What the race itself took meanwhile, in cores.
+    /// Time that the race itself took meanwhile, in cores.
     #[serde(default)]
     pub own_cores: f64,
     /// How long a cache line took from the server's core to the generator's and back, in ns, before
@@ -272,14 +272,14 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Whether this run and `other` found server and generator equally far apart, all the time; true
+    /// Returns whether this run and `other` found server and generator equally far apart, all the time; true
     /// where nobody looked.
     pub(crate) fn is_as_far_as(&self, other: &Self) -> bool {
         are_alike([self.distance_ns, other.distance_ns])
     }
 }
 
-/// What has been seen of a child process that makes load.
+/// Observations of a child process that makes load.
 struct Watched {
     text: String,
     /// CPU of server and generator between the marks, in cores.
@@ -456,7 +456,7 @@ pub(crate) fn accounted(id: u32, is_tree: bool) -> Vec<u32> {
     if is_tree { tree(id) } else { vec![id] }
 }
 
-/// Who was full, for generators that don't say so themselves.
+/// Judges who was full, for generators that don't say so themselves.
 fn judge(job: &Job<'_>, figures: &mut Figures) {
     let server = figures.server_cores / job.server_cores.max(1) as f64;
     let generator = figures.generator_cores / job.cores.len().max(1) as f64;

@@ -17,7 +17,7 @@ pub(crate) fn message(payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What is wrong with the status of a call that should have succeeded.
+/// Returns what is wrong with the status of a call that should have succeeded.
 pub(crate) fn complaint(trailers: &[(String, Vec<u8>)]) -> Option<String> {
     match trailers.iter().find(|(name, _)| name == "grpc-status") {
         Some((_, value)) if value == b"0" => None,

@@ -1,4 +1,4 @@
-//! What a connection costs that does nothing: memory, after one request on each.
+//! Cost of a connection that does nothing: memory, after one request on each.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// What an interrupted step returns as its error.
+/// Error of an interrupted step.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// Whether somebody has asked for the end.
+/// Flag that says whether somebody has asked for the end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
@@ -28,7 +28,7 @@ impl Interrupt {
         if self.has_come() { Err(INTERRUPTED.to_owned()) } else { Ok(()) }
     }
 
-    /// Whether it has come.
+    /// Returns whether it has come.
     pub(crate) fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

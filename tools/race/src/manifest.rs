@@ -12,7 +12,7 @@ use crate::rounds::Settings;
 /// The format's number: it changes when older programs can't read it any more.
 pub const FORMAT: u32 = 1;
 
-/// What a race was.
+/// Description of a race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`FORMAT`].
@@ -29,7 +29,7 @@ pub struct Manifest {
     pub is_quick: bool,
     /// Durations and rounds.
     pub settings: Settings,
-    /// Who made the load.
+    /// Program that made the load.
     pub generator: Generator,
     /// Versions of its programs.
     pub generator_versions: Vec<String>,
@@ -37,11 +37,11 @@ pub struct Manifest {
     pub reference: String,
     /// The contenders as they were described, and their versions.
     pub contenders: Vec<Entry>,
-    /// Where the descriptions came from.
+    /// Source of the descriptions.
     pub sources: String,
     /// The machine.
     pub machine: Machine,
-    /// What was said before the start.
+    /// Warnings before the start.
     pub warnings: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct Entry {
     pub skipped: Option<String>,
 }
 
-/// Where a race was run.
+/// Machine on which a race was run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Machine {
     /// The CPU's name.
@@ -127,7 +127,7 @@ impl Manifest {
         serde_json::from_value(value).map_err(|error| format!("is not a manifest: {error}"))
     }
 
-    /// What must be equal for a race to go on where another one stopped.
+    /// Returns what must be equal for a race to go on where another one stopped.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let names: Vec<&str> = self

@@ -1,4 +1,4 @@
-//! What came out of a cell: every round of every entrant, and what was said about them.
+//! Results of a cell: every round of every entrant, and what was said about them.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const TOTALS_ERROR_S: f64 = 0.05;
 /// A cell that has been run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellOutcome {
-    /// What was run.
+    /// Cell that was run.
     pub cell: Cell,
     /// Everybody who could have taken part, in the order of the tables.
     pub entrants: Vec<EntrantOutcome>,
@@ -28,7 +28,7 @@ pub struct CellOutcome {
     /// Contenders that come to the same as another one in this cell, and which.
     #[serde(default)]
     pub same_as: BTreeMap<String, String>,
-    /// What decides about claims; `None` until all workloads of the race are known.
+    /// Rule that decides about claims; `None` until all workloads of the race are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
     /// The generator compared no bodies.
@@ -51,7 +51,7 @@ pub struct EntrantOutcome {
     /// The contender that it is, but for how it is run.
     #[serde(default)]
     pub against: Option<String>,
-    /// What became of it.
+    /// Fate of the entrant.
     pub fate: Fate,
     /// One entry for each round; `None`: the run failed.
     #[serde(with = "crate::columns")]
@@ -62,10 +62,10 @@ pub struct EntrantOutcome {
     pub idle_connection_bytes: Option<f64>,
     /// Latencies by the clock, at shares of the capacity found.
     pub open_loop: Vec<OpenLoop>,
-    /// Where its CPU time goes, in the order of a request, where it could tell: of a run of its own.
+    /// CPU time by stage, in the order of a request, where it could tell: of a run of its own.
     #[serde(default)]
     pub profile: Vec<StageTime>,
-    /// What went wrong in single runs.
+    /// Remarks about single runs.
     pub remarks: Vec<String>,
 }
 
@@ -83,13 +83,13 @@ pub struct StageTime {
 pub struct OpenLoop {
     /// The share of the capacity: 0.5, 0.8.
     pub share: f64,
-    /// What that is in requests per second.
+    /// Rate in requests per second.
     pub rate: f64,
-    /// What came.
+    /// Figures of the run.
     pub figures: Figures,
 }
 
-/// What became of an entrant.
+/// Fate of an entrant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "why")]
 pub enum Fate {
@@ -120,7 +120,7 @@ impl EntrantOutcome {
         }
     }
 
-    /// What tables call it.
+    /// Returns what tables call it.
     #[must_use]
     pub fn label(&self) -> String {
         if self.is_twin { format!("{} again", self.name) } else { self.name.clone() }
@@ -131,7 +131,7 @@ impl EntrantOutcome {
         self.rounds.iter().flatten()
     }
 
-    /// Whether there is anything to compare.
+    /// Returns whether there is anything to compare.
     #[must_use]
     pub fn counts(&self) -> bool {
         self.fate == Fate::Timed
@@ -156,7 +156,7 @@ impl EntrantOutcome {
         self.figures().map(|figures| figures.completed).sum()
     }
 
-    /// What went wrong under load, by kind.
+    /// Returns what went wrong under load, by kind.
     #[must_use]
     pub fn failures(&self) -> BTreeMap<&str, u64> {
         let mut failures = BTreeMap::new();
@@ -173,7 +173,7 @@ impl EntrantOutcome {
         failed as f64 / (failed + self.completed()).max(1) as f64
     }
 
-    /// What most of the rounds were bound by.
+    /// Returns what most of the rounds were bound by.
     #[must_use]
     pub fn bound(&self) -> Bound {
         let mut bounds: Vec<Bound> = self.figures().map(|figures| figures.bound).collect();
@@ -229,7 +229,7 @@ impl EntrantOutcome {
 }
 
 impl CellOutcome {
-    /// What people read: the cell, and at what load its figures were taken.
+    /// Returns what people read: the cell, and at what load its figures were taken.
     #[must_use]
     pub fn title(&self) -> String {
         let load = match (self.rate, self.cell.load) {

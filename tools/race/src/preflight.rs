@@ -1,4 +1,4 @@
-//! What is looked at before anything is measured, and what would spoil it.
+//! Look at the machine before anything is measured, and at what would spoil it.
 
 use std::fs;
 use std::thread;
@@ -17,7 +17,7 @@ const FOREIGN_CORES_WARNED: f64 = 0.10;
 /// Descriptors beside those of the connections.
 const FILES_BESIDE: u64 = 200;
 
-/// What was found.
+/// Findings of the look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Preflight {
     /// The race is not worth running.
@@ -26,7 +26,7 @@ pub(crate) struct Preflight {
     pub(crate) warnings: Vec<String>,
 }
 
-/// What the machine is like.
+/// Properties of the machine.
 #[derive(Debug, Clone, PartialEq)]
 struct Machine {
     cores: usize,

@@ -31,16 +31,16 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// Last lines that are shown of a process that failed.
 const LAST_LINES_COUNT: usize = 10;
 
-/// What is to be run.
+/// Program that is to be run.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     /// Program and arguments.
     pub(crate) command: Vec<String>,
     /// Environment variables on top of ours.
     pub(crate) env: BTreeMap<String, String>,
-    /// Where it runs.
+    /// Working directory.
     pub(crate) folder: PathBuf,
-    /// Where its output goes.
+    /// File of its output.
     pub(crate) log: PathBuf,
     /// The cores that it may use; empty: any.
     pub(crate) cores: Vec<usize>,
@@ -94,7 +94,7 @@ impl Process {
         self.status
     }
 
-    /// What its processes outside of its tree have used so far.
+    /// Returns what its processes outside of its tree have used so far.
     pub(crate) fn outside(&self) -> Outside {
         Outside::of(self.id(), &self.mark)
     }
@@ -105,7 +105,7 @@ impl Process {
         before.complaint(self.id(), &self.mark).or_else(|| outside::strayed(&all(), &self.cores))
     }
 
-    /// What it said last, indented.
+    /// Returns what it said last, indented.
     pub(crate) fn last_lines(&self) -> String {
         last_lines(&self.log)
     }
@@ -168,7 +168,7 @@ pub(crate) fn spawn_on(mut command: Command, cores: &[usize]) -> std::io::Result
     })
 }
 
-/// Whether a process is there and not only waits to be collected.
+/// Returns whether a process is there and not only waits to be collected.
 pub(crate) fn is_alive(id: u32) -> bool {
     fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| {
         let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

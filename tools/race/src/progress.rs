@@ -1,4 +1,4 @@
-//! What is said while something takes its time: one line on a terminal, one line for each step elsewhere.
+//! Progress while something takes its time: one line on a terminal, one line for each step elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use bolide_semantics::in_one_line;
 pub(crate) struct Progress {
     is_terminal: bool,
     started: Instant,
-    /// What all steps take, by estimate.
+    /// Time of all steps, by estimate.
     total: Duration,
     done: Duration,
     step: String,
@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// What is left, by how the estimates have held so far.
+    /// Returns what is left, by how the estimates have held so far.
     fn left(&self) -> Duration {
         let left = self.total.saturating_sub(self.done);
         if self.done.is_zero() {

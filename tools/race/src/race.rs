@@ -33,7 +33,7 @@ const RATE_MET_SHARE: f64 = 0.95;
 /// Counted time of the run that finds what a contender does at capacity.
 const PROBE: Duration = Duration::from_millis(500);
 
-/// What each request that is in flight at once adds to the warm-up: the first ones come in a heap.
+/// Time that each request that is in flight at once adds to the warm-up: the first ones come in a heap.
 const HEAP: Duration = Duration::from_micros(20);
 
 /// Said of a contender that serves nothing but the response that its cell repeats.
@@ -97,10 +97,10 @@ struct Started<'a> {
     running: Running,
     /// Its place among the outcomes.
     index: usize,
-    /// Who answers behind it. Each proxy has its own: some keep ten thousand connections open, and
+    /// Server behind it. Each proxy has its own: some keep ten thousand connections open, and
     /// would take all that a common one accepts.
     backend: Option<Running>,
-    /// What the responses to its cell's requests had when it was verified.
+    /// Type of the responses to its cell's requests when it was verified.
     content_type: Option<String>,
 }
 
@@ -441,7 +441,7 @@ pub(crate) struct Players<'p> {
     same_as: BTreeMap<String, String>,
 }
 
-/// Who can play `cell` on so many cores. Two that come to the same command then are one.
+/// Returns who can play `cell` on so many cores. Two that come to the same command then are one.
 pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> Players<'p> {
     let mut players = Players::default();
     let mut seen: Vec<(String, &str)> = Vec::new();
@@ -458,7 +458,7 @@ pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> 
     players
 }
 
-/// What disqualifies a contender after all of its runs: a wrong body or header field, too many responses that are wrong or
+/// Returns what disqualifies a contender after all of its runs: a wrong body or header field, too many responses that are wrong or
 /// missing, or CPU time that can't be all that it took.
 fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Option<String> {
     let median = |entrant: &EntrantOutcome, figure: fn(&Figures) -> f64| {
@@ -503,14 +503,14 @@ fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Op
     })
 }
 
-/// What went wrong under load, by kind.
+/// Returns what went wrong under load, by kind.
 fn kinds(entrant: &EntrantOutcome) -> String {
     let failures = entrant.failures();
     let kinds = failures.iter().map(|(kind, count)| format!("{kind} {count}"));
     kinds.collect::<Vec<_>>().join(", ")
 }
 
-/// What is said of a contender that is timed all the same: that it closed connections which could have been kept, and
+/// Returns what is said of a contender that is timed all the same: that it closed connections which could have been kept, and
 /// failures that are too few to disqualify it.
 fn remarks(cell: &Cell, entrant: &EntrantOutcome) -> Vec<String> {
     let needed = (cell.connections * entrant.figures().count()) as u64;

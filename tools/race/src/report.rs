@@ -83,7 +83,7 @@ pub(crate) struct Section {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// What a page has of bulk transfers: sentences, plots and tables, and who was left out.
+/// Part of a page about bulk transfers: sentences, plots and tables, and who was left out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
     pub(crate) notes: Vec<String>,

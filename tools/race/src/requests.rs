@@ -17,7 +17,7 @@ pub(crate) const ITEMS_COUNT: usize = 100;
 /// Objects in each of them, of about 108 bytes.
 const ITEMS_EACH: usize = 189;
 
-/// Where the site's `/old/page` redirects to.
+/// Target to which the site's `/old/page` redirects.
 const REDIRECTED_TO: &str = "/new/page";
 
 /// How often the most frequent file is requested while the last one is requested once: by Zipf's law
@@ -100,7 +100,7 @@ impl Exchange {
         all
     }
 
-    /// What nobody can know, among requests that can be known; it has the workload's own fields and status.
+    /// Returns what nobody can know, among requests that can be known; it has the workload's own fields and status.
     fn surprise(contender: &Contender, cell: &Cell, random: &mut Rng) -> Option<Self> {
         if cell.route.has_body() || cell.route == Route::Echo {
             return None;
@@ -177,14 +177,14 @@ fn own_fields(route: Route) -> Vec<(String, String)> {
     vec![(field.0.to_owned(), field.1.to_owned())]
 }
 
-/// What is posted: random bytes, as the route frames them.
+/// Returns what is posted: random bytes, as the route frames them.
 pub(crate) fn posted(route: Route, size: usize, random: &mut Rng) -> Bytes {
     let mut bytes = vec![0; size];
     random.fill(&mut bytes);
     if route == Route::Grpc { grpc::message(&bytes).into() } else { bytes.into() }
 }
 
-/// What is in the file of a route, or in one of its [`FILES_COUNT`] files: no two have the same.
+/// Returns what is in the file of a route, or in one of its [`FILES_COUNT`] files: no two have the same.
 pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
     match (route, number) {
         (Route::Static6 | Route::Proxy6 | Route::SiteLimited, None) => {

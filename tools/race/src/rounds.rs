@@ -20,13 +20,13 @@ const AUTO_HALF_WIDTH: f64 = 0.015;
 /// A counted run of a full race.
 const DURATION: Duration = Duration::from_secs(2);
 
-/// What comes before it.
+/// Time before it.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// What a run takes beside its duration: starting the generator, connecting, looking closely.
+/// Time of a run beside its duration: starting the generator, connecting, looking closely.
 const OVERHEAD: Duration = Duration::from_millis(150);
 
-/// What a server takes to start, to be verified and to stop.
+/// Time of a server to start, to be verified and to stop.
 const START: Duration = Duration::from_millis(250);
 
 /// A quick race: all of its cells together.
@@ -78,15 +78,15 @@ impl Rounds {
 /// Durations and rounds of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// What is counted of a run.
+    /// Time of a run that is counted.
     pub duration: Duration,
-    /// What comes before.
+    /// Time before it.
     pub warm_up: Duration,
     /// How many.
     pub rounds: Rounds,
     /// No further round of a cell begins after so much time and six rounds; `None`: no limit.
     pub cell_budget: Option<Duration>,
-    /// Whether those that can are profiled after the rounds of a cell.
+    /// True if those that can are profiled after the rounds of a cell.
     #[serde(default)]
     pub profiles: bool,
 }
@@ -156,7 +156,7 @@ impl Pace {
         Self { settings, wanted }
     }
 
-    /// Whether a cell needs another round after `done`, given the pairs of its comparisons.
+    /// Returns whether a cell needs another round after `done`, given the pairs of its comparisons.
     #[must_use]
     pub(crate) fn goes_on(
         &mut self,

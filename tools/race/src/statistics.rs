@@ -37,7 +37,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What a comparison says.
+/// Verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -53,7 +53,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the two differ significantly.
+    /// Returns whether the two differ significantly.
     pub(crate) fn is_claim(self) -> bool {
         matches!(self, Self::Less | Self::More)
     }
@@ -64,7 +64,7 @@ impl Verdict {
 pub struct Comparison {
     /// The ratio with its interval or range.
     pub ratio: Interval,
-    /// What it says.
+    /// Verdict of the comparison.
     pub verdict: Verdict,
     /// Pairs of runs.
     pub pairs: usize,
@@ -73,7 +73,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the interval is within [`SHARED_WITHIN`] of 1.
+    /// Returns whether the interval is within [`SHARED_WITHIN`] of 1.
     pub(crate) fn is_level(&self) -> bool {
         let within = 1.0 + SHARED_WITHIN;
         self.verdict != Verdict::Range && self.ratio.low > 1.0 / within && self.ratio.high < within
@@ -160,7 +160,7 @@ impl LogRatios {
 /// A comparison to judge, and the comparison of the reference with its twin in the same rounds.
 pub(crate) type Tested = (LogRatios, Option<LogRatios>);
 
-/// What decides about the claims of a page: made once, of all of its comparisons.
+/// Rule that decides about the claims of a page: made once, of all of its comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// Comparisons with enough pairs.
@@ -200,7 +200,7 @@ impl Rule {
         Self { comparisons, claims, level: 1.0 - share(claims.max(1)), between_starts }
     }
 
-    /// What `found` says.
+    /// Returns what `found` says.
     pub(crate) fn judge(&self, found: &LogRatios, twin: Option<&LogRatios>) -> Comparison {
         if !found.carries_a_claim() {
             return found.range();

@@ -9,7 +9,7 @@ use crate::statistics::{
     Comparison, FALSE_SHARE, Interval, PAIRS_MIN, POWER, SHARED_WITHIN, Verdict,
 };
 
-/// What a race ends with in the terminal: how far it can be trusted, a small table, and the verdict.
+/// Returns what a race ends with in the terminal: how far it can be trusted, a small table, and the verdict.
 pub(crate) fn claims(reference: &str, outcomes: &[CellOutcome]) -> String {
     let mut said = sentences(reference, outcomes);
     let verdict = said.remove(0);
@@ -79,7 +79,7 @@ fn standing(compared: &[(&str, Comparison)]) -> Standing {
     }
 }
 
-/// What is claimed of `reference`, of how many workloads, and how far that can be trusted.
+/// Returns what is claimed of `reference`, of how many workloads, and how far that can be trusted.
 pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String> {
     let stand: Vec<(&CellOutcome, Vec<(&str, Comparison)>)> = outcomes
         .iter()
@@ -156,7 +156,7 @@ pub(crate) fn disturbed(outcomes: &[CellOutcome]) -> Option<String> {
     })
 }
 
-/// What CPU times were read from; `None` where there are none.
+/// Returns what CPU times were read from; `None` where there are none.
 pub(crate) fn cpu_of(outcomes: &[CellOutcome]) -> Option<String> {
     let entrants = outcomes.iter().flat_map(|outcome| &outcome.entrants);
     let runs: Vec<CpuOf> =
@@ -234,7 +234,7 @@ pub(crate) fn full_text(found: &Comparison) -> String {
     text
 }
 
-/// What [`overview`] shows.
+/// Returns what [`overview`] shows.
 pub(crate) fn legend() -> String {
     format!(
         "CPU per request as a multiple of the reference's (interval) · pairs of runs · the least difference that {:.0} \
@@ -278,7 +278,7 @@ fn transposed(rows: &[Vec<String>]) -> Vec<Vec<String>> {
     (0..columns).map(|column| rows.iter().map(|row| row[column].clone()).collect()).collect()
 }
 
-/// What became of an entrant without a ratio, in few words.
+/// Returns what became of an entrant without a ratio, in few words.
 pub(crate) fn fate_text(entrant: &EntrantOutcome) -> &'static str {
     match entrant.fate {
         Fate::Timed => "no figures",

@@ -81,7 +81,7 @@ pub(crate) fn table(outcome: &CellOutcome, columns: Columns) -> String {
     text + &footer(outcome)
 }
 
-/// What was remarked of an entrant, each once, and how often if that was more.
+/// Returns what was remarked of an entrant, each once, and how often if that was more.
 pub(crate) fn remarks(entrant: &EntrantOutcome) -> Vec<(&str, String)> {
     let mut remarks: Vec<(&str, usize)> = Vec::new();
     for remark in &entrant.remarks {
@@ -95,7 +95,7 @@ pub(crate) fn remarks(entrant: &EntrantOutcome) -> Vec<(&str, String)> {
     shown.map(|(remark, count)| (remark, times(count))).collect()
 }
 
-/// What disturbed the runs, and what contenders cost that differ only in how they are run.
+/// Returns what disturbed the runs, and what contenders cost that differ only in how they are run.
 fn footer(outcome: &CellOutcome) -> String {
     let mut text = String::new();
     let foreign: Vec<f64> = outcome
@@ -125,7 +125,7 @@ fn footer(outcome: &CellOutcome) -> String {
     text
 }
 
-/// What a large file costs by its bytes: server CPU in seconds per GiB.
+/// Returns what a large file costs by its bytes: server CPU in seconds per GiB.
 fn per_gib(outcome: &CellOutcome) -> String {
     if outcome.cell.route != Route::Static16m {
         return String::new();

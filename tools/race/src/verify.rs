@@ -23,7 +23,7 @@ const RANDOM_BYTES_MAX: usize = 100_000;
 /// How many random sizes are tried.
 const RANDOM_SIZES_COUNT: usize = 3;
 
-/// What is wrong with one answer.
+/// Flaw of one response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// It came, and is not the right one.
@@ -32,14 +32,14 @@ pub(crate) enum Flaw {
     Silent(String),
 }
 
-/// What a question must be answered with.
+/// Response that a question must get.
 #[derive(Debug, Clone)]
 struct Check {
     ask: Ask,
     body: Bytes,
 }
 
-/// Where and how a contender is asked.
+/// Place and manner in which a contender is asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject<'a> {
     pub(crate) contender: &'a Contender,
@@ -94,7 +94,7 @@ impl Subject<'_> {
         }
     }
 
-    /// What the cell asks, without judging what comes.
+    /// Returns what the cell asks, without judging what comes.
     pub(crate) fn question(&self, seed: u64) -> Ask {
         self.usual(&mut Rng::with_seed(seed)).ask
     }
@@ -201,7 +201,7 @@ impl Subject<'_> {
     }
 }
 
-/// Where `body` is not as it should be.
+/// Returns where `body` is not as it should be.
 pub(crate) fn difference(body: &[u8], right: &[u8]) -> Option<String> {
     if body.len() != right.len() {
         return Some(format!("the body has {} bytes, not {}", body.len(), right.len()));

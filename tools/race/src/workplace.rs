@@ -1,4 +1,4 @@
-//! Where a race works: files to serve, certificates, a folder for each server; gone afterwards.
+//! Working directory of a race: files to serve, certificates, a directory for each server; gone afterwards.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -20,10 +20,10 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// How many ports are tried before giving up.
 const PORT_TRIES_COUNT: usize = 500;
 
-/// What the folders are called, before the process's id.
+/// Name of the directories, before the process's id.
 const FOLDER: &str = "bolide-race-";
 
-/// Removes what killed runs have left: folders of processes that are not there any more.
+/// Removes what killed runs have left: directories of processes that are not there any more.
 fn remove_leftovers(above: &Path) {
     // Where processes can't be looked up, none is known to be gone.
     if !is_alive(std::process::id()) {
@@ -40,7 +40,7 @@ fn remove_leftovers(above: &Path) {
     }
 }
 
-/// The folder of one race.
+/// The directory of one race.
 #[derive(Debug)]
 pub(crate) struct Workplace {
     root: PathBuf,
@@ -124,7 +124,7 @@ impl Workplace {
         self.root.join(prefix(kind).to_owned() + "both.pem")
     }
 
-    /// A folder for one server's run, or for the generator.
+    /// A directory for one server's run, or for the generator.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
         let folder = self.root.join(name);
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -154,12 +154,12 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What can't be removed lies in the folder for temporary files.
+        // What can't be removed lies in the directory for temporary files.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
 
-/// What the names of a certificate's files begin with.
+/// Returns what the names of a certificate's files begin with.
 fn prefix(kind: Certificate) -> &'static str {
     match kind {
         Certificate::EcdsaP256 => "",
@@ -184,7 +184,7 @@ fn certificate(kind: Certificate) -> Result<(String, String), rcgen::Error> {
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// Where built contenders are kept: `BOLIDE_RACE_CACHE`, or the user's cache folder.
+/// Returns where built contenders are kept: `BOLIDE_RACE_CACHE`, or the user's cache directory.
 pub(crate) fn cache() -> PathBuf {
     let variable =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -1,6 +1,6 @@
 //! SPDX licence expressions: `MIT OR (Apache-2.0 AND ISC)`, and the old `MIT/Apache-2.0`.
 
-/// Whether the licences that `allowed` accepts are enough to use what is under `expression`.
+/// Returns whether the licences that `allowed` accepts are enough to use what is under `expression`.
 pub(super) fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

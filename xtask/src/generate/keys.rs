@@ -10,7 +10,7 @@ pub(super) const PAGE: &str = "docs/configuration.md";
 
 const LIST: &str = "tools/cli/src/configuration/keys.txt";
 
-/// What stands around the table on the page.
+/// Mark before the table on the page.
 const BEGIN: &str = "<!-- keys: written by `cargo xtask generate` -->\n";
 const END: &str = "<!-- end of the keys -->\n";
 

@@ -17,9 +17,9 @@ pub(crate) struct Limit {
     pub(crate) line: usize,
     /// The constant's name; of a field, in capitals, behind what the struct's names begin with.
     pub(crate) name: String,
-    /// Whether it is a time.
+    /// True if it is a time.
     pub(crate) is_duration: bool,
-    /// What it limits.
+    /// Purpose of the limit.
     pub(crate) purpose: String,
     /// In words.
     pub(crate) default: String,
@@ -102,7 +102,7 @@ impl Limit {
     }
 }
 
-/// What stands before the marker, and what after it.
+/// Returns what stands before the marker, and what after it.
 fn cut<'a>(text: &'a str, marker: &str) -> (&'a str, &'a str) {
     text.split_once(marker).unwrap_or((text, ""))
 }

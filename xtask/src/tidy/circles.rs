@@ -36,7 +36,7 @@ fn of_crate(tree: &Tree, folder: &str) -> Option<Finding> {
     Some(Finding::new(NAME, &format!("{folder}Cargo.toml"), 0, message))
 }
 
-/// What the modules below `source` use of each other.
+/// Returns what the modules below `source` use of each other.
 fn graph(tree: &Tree, source: &str) -> Graph {
     let files: Vec<(Vec<&str>, &SourceFile)> = tree
         .files
@@ -121,7 +121,7 @@ fn used(text: &str, own: &[&str]) -> Vec<String> {
     found
 }
 
-/// Whether no other path or word goes on here.
+/// Returns whether no other path or word goes on here.
 fn is_start(code: &str, at: usize) -> bool {
     let before = code[..at].chars().next_back();
     before.is_none_or(|before| !before.is_alphanumeric() && before != '_' && before != ':')

@@ -7,7 +7,7 @@ use crate::tree::Tree;
 /// The rule's name.
 pub(super) const NAME: &str = "limits";
 
-/// What a name may hold as the unit of a number; a `Duration` needs none.
+/// Units of a number that a name may hold; a `Duration` needs none.
 const UNITS: &[&str] = &["BYTES", "COUNT", "PER_SECOND", "PERCENT", "DIGITS"];
 
 /// Checks every constant of every `limits.rs`.

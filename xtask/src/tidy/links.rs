@@ -1,4 +1,4 @@
-//! What the documents tell a reader to type or to open exists.
+//! Check that what the documents tell a reader to type or to open exists.
 
 use super::Finding;
 use crate::TASKS;
@@ -49,7 +49,7 @@ fn words_after<'a>(line: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a s
     })
 }
 
-/// Whether the program has this command: as an enum's variant, or a module of its name.
+/// Returns whether the program has this command: as an enum's variant, or a module of its name.
 fn is_command(tree: &Tree, command: &str) -> bool {
     let mut variant = command.to_owned();
     variant[..1].make_ascii_uppercase();

@@ -32,7 +32,7 @@ pub(crate) struct Finding {
     pub(crate) path: String,
     /// From 1; 0 if the finding is about the whole file.
     pub(crate) line: usize,
-    /// What is wrong, and what would be right.
+    /// Description of the error, and of what would be right.
     pub(crate) message: String,
 }
 

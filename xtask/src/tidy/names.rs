@@ -1,4 +1,4 @@
-//! A file or folder is named after its subject, and a type by the words of the field (ARCHITECTURE.md).
+//! A file or directory is named after its subject, and a type by the words of the field (ARCHITECTURE.md).
 
 use super::Finding;
 use crate::tree::Tree;

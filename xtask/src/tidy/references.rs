@@ -56,7 +56,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What stands between backticks.
+/// Returns what stands between backticks.
 fn quoted<'a>(cell: Option<&&'a str>) -> impl Iterator<Item = &'a str> {
     cell.copied().unwrap_or_default().split('`').skip(1).step_by(2)
 }
@@ -83,7 +83,7 @@ fn symbol(text: &str) -> Option<&str> {
     is_path.then(|| text.rsplit("::").next().unwrap_or(text))
 }
 
-/// Whether an item, a field, or a variant of this name is defined in the text.
+/// Returns whether an item, a field, or a variant of this name is defined in the text.
 fn defines(text: &str, name: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start();

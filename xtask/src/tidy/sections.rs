@@ -6,7 +6,7 @@ use crate::tree::{SourceFile, Tree};
 /// The rule's name.
 pub(super) const NAME: &str = "sections";
 
-/// What is about the crate itself, not about a section.
+/// Documents about the crate itself, not about a section.
 const WITHOUT: &[&str] =
     &["lib.rs", "error.rs", "limits.rs", "deadlines.rs", "stats.rs", "tests.rs"];
 

@@ -49,7 +49,7 @@ fn fields(lines: &[&str]) -> usize {
     inner.filter(|line| line.len() > indent + 4 && is_field(&line[indent..])).count()
 }
 
-/// Whether a line, whose struct begins at the margin, declares a field.
+/// Returns whether a line, whose struct begins at the margin, declares a field.
 fn is_field(line: &str) -> bool {
     let Some(rest) = line.strip_prefix("    ") else { return false };
     let rest = match rest.strip_prefix("pub") {

@@ -29,7 +29,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the word stands alone: hashes in lock files hold any letters.
+/// Returns whether the word stands alone: hashes in lock files hold any letters.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');

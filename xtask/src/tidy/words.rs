@@ -1,4 +1,4 @@
-//! What people read is written with the field's words (ARCHITECTURE.md, glossary).
+//! Check that what people read is written with the field's words (ARCHITECTURE.md, glossary).
 
 use super::Finding;
 use crate::tree::Tree;
@@ -24,9 +24,25 @@ const WORDS: &[(&str, &str)] = &[
     ("dearer", "costs more"),
 ];
 
-/// Checks the text of every page, without what is code in it.
+/// Words that no doc comment begins with: its first ones name the thing, or say by a verb what it does.
+const STARTS: &[&str] = &["Whether", "What", "Who", "Whose", "Where"];
+
+/// Checks the text of every page, without what is code in it, and how doc comments begin.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
+    for file in tree.files.iter().filter(|file| file.path.ends_with(".rs")) {
+        let mut goes_on = false;
+        for (index, line) in file.text.lines().enumerate() {
+            let doc = doc(line);
+            let start = doc.and_then(|text| text.split(' ').next()).unwrap_or_default();
+            if !goes_on && STARTS.contains(&start) {
+                let message =
+                    format!("a doc comment begins with `{start}`: write a noun or a verb");
+                findings.push(Finding::new(NAME, &file.path, index + 1, message));
+            }
+            goes_on = doc.is_some();
+        }
+    }
     for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
         let mut is_code = false;
         for (index, line) in file.text.lines().enumerate() {
@@ -43,6 +59,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The text of a line of a doc comment.
+fn doc(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim_start)
 }
 
 /// The words of the list in a line, outside of code and quotations.
@@ -73,5 +95,13 @@ mod tests {
             (7, "`beside`: write next to; compared with"),
         ];
         assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn doc_comments_begin_with_nouns_and_verbs() {
+        let source = "//! Rules\n//!\n//! What they are.\n\nfn a() {}\n\n    /// Whether it is.\n// What it is.\n/// Returns\n";
+        let found = check(&Tree::of(&[("src/a.rs", source)]));
+        let places: Vec<_> = found.iter().map(|finding| finding.line).collect();
+        assert_eq!(places, [7]);
     }
 }

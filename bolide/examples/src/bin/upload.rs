@@ -14,7 +14,7 @@ const PAGE: &str = "<!doctype html><title>Upload</title>
 <form action=/form method=post enctype=multipart/form-data>
 <input type=file name=file multiple><button>Send</button></form>";
 
-/// What is told of a file: its length and a sum that depends on every octet.
+/// Facts about a file: its length and a sum that depends on every byte.
 #[derive(Default)]
 struct Seen {
     bytes: u64,

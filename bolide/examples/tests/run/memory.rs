@@ -1,4 +1,4 @@
-//! What services and connections hold in memory, as the system counts it.
+//! Memory that services and connections hold, as the system counts it.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

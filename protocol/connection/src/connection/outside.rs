@@ -6,7 +6,7 @@ use bolide_semantics::{Context, End, ExchangeId, Misuse};
 use super::{Connection, Stack};
 
 impl Connection {
-    /// Whether [`Self::send_outside`] can be used: over cleartext HTTP/1.1, where a body's bytes reach the socket as
+    /// Returns whether [`Self::send_outside`] can be used: over cleartext HTTP/1.1, where a body's bytes reach the socket as
     /// they are.
     #[inline]
     #[must_use]

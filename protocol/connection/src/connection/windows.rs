@@ -24,14 +24,14 @@ impl Connection {
         }
     }
 
-    /// What the connection's receive window may grow to, in bytes (HTTP/2; RFC 9113 §5.2).
+    /// Sets the size that the connection's receive window may grow to, in bytes (HTTP/2; RFC 9113 §5.2).
     pub fn set_receive_budget(&mut self, bytes: u32) {
         if let Stack::H2(core) = &mut self.stack {
             core.set_receive_budget(bytes);
         }
     }
 
-    /// Whether the connection's receive window would be larger by now, had its budget been.
+    /// Returns whether the connection's receive window would be larger by now, had its budget been.
     #[must_use]
     pub fn wants_receive_budget(&self) -> bool {
         match &self.stack {

@@ -5,7 +5,7 @@ use bolide_semantics::{Context, ExchangeId};
 use super::{Connection, Stack};
 
 impl Connection {
-    /// Whether all of request `id` has been written (client): one that is open, or whose response was completed
+    /// Returns whether all of request `id` has been written (client): one that is open, or whose response was completed
     /// last. Over TLS, what waits as records counts as written, and over HTTP/2 what is in frames.
     #[inline]
     #[must_use]

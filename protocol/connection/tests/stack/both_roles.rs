@@ -88,7 +88,7 @@ impl Side {
         act(&mut self.connection, &mut cx, &self.limits)
     }
 
-    /// What goes on the wire.
+    /// Returns what goes on the wire.
     fn sent(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         self.connection.flush(&mut self.output, &mut wire).unwrap();
@@ -263,7 +263,7 @@ fn leaving_ends_what_says_nothing() {
     assert!(matches!(seen[..], [Output::Closed(_)]), "{seen:?}");
 }
 
-/// What a client reports of a response over TLS whose server then ends the connection, and whether it says so first.
+/// Returns what a client reports of a response over TLS whose server then ends the connection, and whether it says so first.
 fn ended_over_tls(response: &str, says_so: bool) -> Vec<Output> {
     let (identity, _) = identity();
     let mut server = ServerTls::new(&identity, CLOCK).unwrap().accept().unwrap();

@@ -15,7 +15,7 @@ fn asked(method: &str) -> Wire {
     wire
 }
 
-/// What a client that has sent GET reports about these bytes, then about their end.
+/// Returns what a client that has sent GET reports about these bytes, then about their end.
 fn reported(bytes: &str) -> Vec<String> {
     let mut logs = [usize::MAX, 1, 3].into_iter().map(|piece| {
         let mut wire = asked("GET");

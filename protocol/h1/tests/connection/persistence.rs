@@ -10,7 +10,7 @@ use crate::wire::Wire;
 const ID: ExchangeId = ExchangeId(1);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// What is sent for a request that is answered with these fields and `pong`, and whether the
+/// Returns what is sent for a request that is answered with these fields and `pong`, and whether the
 /// connection closes after it.
 fn answered(request: &str, fields: &[(&str, &str)]) -> (String, bool) {
     let mut wire = Wire::server();

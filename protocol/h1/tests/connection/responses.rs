@@ -34,7 +34,7 @@ struct Form {
 
 type Sent = (Result<bool, Misuse>, String, bool);
 
-/// What comes of a request and its response, and of another request after it.
+/// Returns what comes of a request and its response, and of another request after it.
 fn sent(request: &str, status: u16, length: Option<u64>, body: &str, form: Form) -> Sent {
     let status = StatusCode::from_u16(status).unwrap();
     let mut wire = Wire::server();

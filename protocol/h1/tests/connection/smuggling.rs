@@ -2,7 +2,7 @@
 
 use crate::wire::serve;
 
-/// What would be smuggled behind each request.
+/// Request that would be smuggled behind each request.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// The request is refused with this status; nothing behind it is read, however the bytes are split.

@@ -25,13 +25,13 @@ pub(crate) struct Wire {
     pub(crate) output_limit: usize,
     pub(crate) head: Head,
     pub(crate) now: Instant,
-    /// What was reported: one line each, pieces of a body joined.
+    /// Reports: one line each, pieces of a body joined.
     pub(crate) log: Vec<String>,
     pub(crate) deadline: Option<Deadline>,
     rest: Box<[u8]>,
 }
 
-/// What an owner does about a report, while it is handled.
+/// Reaction of an owner to a report, while it is handled.
 pub(crate) type Owner<'a> = &'a mut dyn FnMut(&mut Wire, ExchangeId, &ExchangeEvent);
 
 impl Wire {
@@ -105,7 +105,7 @@ impl Wire {
         self.turn(bytes, &mut |_, _, _| {});
     }
 
-    /// What the connection left for the next turn.
+    /// Returns what the connection left for the next turn.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.rest
     }
@@ -123,7 +123,7 @@ impl Wire {
         self.listen(b"");
     }
 
-    /// What was sent since the last call, as text.
+    /// Returns what was sent since the last call, as text.
     pub(crate) fn sent(&mut self) -> String {
         String::from_utf8_lossy(&self.sent_bytes()).into_owned()
     }
@@ -256,7 +256,7 @@ impl Wire {
         self.with(|connection, cx| connection.leave(cx));
     }
 
-    /// Whether the connection has closed.
+    /// Returns whether the connection has closed.
     pub(crate) fn is_closed(&mut self) -> bool {
         let output = self.with(|connection, cx| connection.poll(cx));
         matches!(output, Output::Closed(_))
@@ -298,7 +298,7 @@ pub(crate) fn answer_all(wire: &mut Wire, id: ExchangeId, event: &ExchangeEvent)
     }
 }
 
-/// What a server reports and sends when `bytes` come in pieces of this length.
+/// Returns what a server reports and sends when `bytes` come in pieces of this length.
 pub(crate) fn serve(bytes: &[u8], piece: usize) -> (Vec<String>, String) {
     let mut wire = Wire::server();
     for piece in bytes.chunks(piece.max(1)) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{FrameHeader, flag, kind, read_u32};
 use crate::error::Fault;
 
-/// Where in a HEADERS frame's payload the header block stands.
+/// Position of the header block in a HEADERS frame's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) fragment: Range<usize>,

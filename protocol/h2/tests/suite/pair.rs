@@ -18,7 +18,7 @@ struct Message {
     trailers: bool,
     /// Its head has a Content-Length.
     announced: bool,
-    /// What ends it is given after the last piece was taken, as by a proxy that learns of it later.
+    /// Mark: its end is given after the last piece was taken, as by a proxy that learns of it later.
     late: bool,
 }
 
@@ -29,7 +29,7 @@ impl Message {
     }
 }
 
-/// What one end does with one exchange.
+/// Part of one end in one exchange.
 #[derive(Debug, Default)]
 struct Side {
     sent: usize,
@@ -51,7 +51,7 @@ fn message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// The octet at each place of a body, so that a misplaced one is seen.
+/// The byte at each place of a body, so that a misplaced one is seen.
 fn octet(id: u32, place: usize) -> u8 {
     (place as u32).wrapping_mul(31).wrapping_add(id).to_le_bytes()[0] ^ (place >> 8) as u8
 }

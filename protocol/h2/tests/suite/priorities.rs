@@ -30,7 +30,7 @@ fn with_answers(priorities: &[(u32, &str)]) -> Subject {
     server
 }
 
-/// Whose frames leave, one after the other.
+/// Returns whose frames leave, one after the other.
 fn order(server: &mut Subject, turns: usize) -> Vec<u32> {
     let mut order = Vec::new();
     for _ in 0..turns {

@@ -187,7 +187,7 @@ fn a_body_that_fits_gets_a_window_only_for_an_end_that_comes_by_itself() {
 
 #[test]
 fn the_connections_window_comes_back_whatever_becomes_of_streams() {
-    // Per round 16,384 octets are consumed, reset with the stream, discarded after our reset, or
+    // Per round 16,384 bytes are consumed, reset with the stream, discarded after our reset, or
     // padding: all of it has to come back, or the window of 65,535 is used up within four rounds.
     let limits = Limits {
         windows: limits::Windows {

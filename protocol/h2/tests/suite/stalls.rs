@@ -24,14 +24,14 @@ fn waiting_is_counted_for_what_was_waited_for() {
         server.sent();
         server.turn();
     }
-    // 65,535 octets have left: the connection's window is used up for 11 ms.
+    // 65,535 bytes have left: the connection's window is used up for 11 ms.
     server.after(11 * MS);
     server.feed(&window_update(0, 1 << 20));
     for _ in 0..10 {
         server.sent();
         server.turn();
     }
-    // 100,000 octets have left: the stream's window is used up for 13 ms.
+    // 100,000 bytes have left: the stream's window is used up for 13 ms.
     server.after(13 * MS);
     server.feed(&window_update(1, 1));
     let expected = Stalls { stream_window_ms: 13, connection_window_ms: 11, socket_ms: 7 };

@@ -16,7 +16,7 @@ use crate::raw::{self, Frame};
 
 pub(crate) type Fields = Vec<(String, String)>;
 
-/// What a connection reported.
+/// Report of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Head(u32, End, Fields),

@@ -1,4 +1,4 @@
-//! RFC 9113 §8.1: a response that is sent in one step is, octet for octet, the one that is sent in two.
+//! RFC 9113 §8.1: a response that is sent in one step is, byte for byte, the one that is sent in two.
 
 use bolide_h2::{Limits, SharedFields};
 use bolide_semantics::{Content, End, ExchangeId, FieldName, FieldRef, Misuse, ResponseHead};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::raw;
 use crate::subject::Subject;
 
-/// What a server does with one request.
+/// Treatment of one request by a server.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     /// GET, HEAD, POST whose body is on its way, or CONNECT.

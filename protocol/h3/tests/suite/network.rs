@@ -6,7 +6,7 @@ use bolide_h3::{Quic, QuicEvent, Read};
 use bolide_semantics::{End, Priority};
 use bytes::{Buf, Bytes};
 
-/// What has come of a stream and was not read.
+/// Bytes of a stream that have come and were not read.
 #[derive(Debug, Default)]
 struct Incoming {
     pieces: VecDeque<Bytes>,
@@ -14,7 +14,7 @@ struct Incoming {
     reset: Option<u64>,
 }
 
-/// What was sent on a stream.
+/// Bytes that were sent on a stream.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,

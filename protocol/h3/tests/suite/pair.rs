@@ -11,7 +11,7 @@ use http::Method;
 use crate::network::Outgoing;
 use crate::subject::{Seen, Subject};
 
-/// What has been carried over from one end.
+/// Bytes that have been carried over from one end.
 #[derive(Default)]
 struct Carried {
     streams: BTreeMap<u64, Outgoing>,

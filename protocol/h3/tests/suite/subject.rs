@@ -22,7 +22,7 @@ pub(crate) const GET: [Pair; 4] =
 pub(crate) const POST: [Pair; 4] =
     [(":method", "POST"), (":scheme", "https"), (":path", "/"), (":authority", "a")];
 
-/// What a connection reported.
+/// Report of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// The method and path, or the status.
@@ -229,7 +229,7 @@ impl Subject {
         self.with(|connection, cx| connection.send_request(cx, &head, end)).map(|id| id.0)
     }
 
-    /// What was sent on a stream, frame by frame: type and payload.
+    /// Returns what was sent on a stream, frame by frame: type and payload.
     pub(crate) fn frames(&self, stream: u64) -> Vec<(u64, Vec<u8>)> {
         let (mut rest, mut frames) = (self.quic.bytes_of(stream), Vec::new());
         while !rest.is_empty() {

@@ -15,7 +15,7 @@ const FIRST: usize = LENGTH + 1;
 pub struct Decoder {
     /// Entries with what is known of them.
     table: Table<Note>,
-    /// What our acknowledged SETTINGS_HEADER_TABLE_SIZE allows.
+    /// Size that our acknowledged SETTINGS_HEADER_TABLE_SIZE allows.
     allowed: u32,
     /// The least that was allowed since the last block, if that was a reduction: the next block must
     /// begin with an update that is not above it.
@@ -29,7 +29,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder whose peer may use `table_bytes_max` octets of table: 4096 at the beginning of a
+    /// A decoder whose peer may use `table_bytes_max` bytes of table: 4096 at the beginning of a
     /// connection, whatever our first SETTINGS say (RFC 9113 §6.5.3). At most 65 535. Owns no memory
     /// until an entry is inserted.
     #[must_use]
@@ -41,7 +41,7 @@ impl Decoder {
     /// Decodes one whole header block, field by field into `section`, each of which must hold sections of one type:
     /// what is known of an entry is kept with it.
     ///
-    /// How large a section may become is for `section` to [count](FieldSection::counts): one octet of a block can
+    /// How large a section may become is for `section` to [count](FieldSection::counts): one byte of a block can
     /// stand for a field as large as the table.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Decoder {
         self.table.allocated_bytes()
     }
 
-    /// The size of the table as RFC 7541 §4.1 counts it, in octets.
+    /// The size of the table as RFC 7541 §4.1 counts it, in bytes.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         self.table.size() as usize
@@ -119,7 +119,7 @@ impl Decoder {
 
     /// RFC 7541 §6.1: a field that is in the table, and those after it whose entries follow its entry: a peer that
     /// repeats its fields names them in the order in which it inserted them. `octets` begin with the last one of the
-    /// first index. Returns how many octets beyond that were used.
+    /// first index. Returns how many bytes beyond that were used.
     #[inline]
     fn indexed<S: FieldSection>(
         &self,

@@ -222,7 +222,7 @@ fn kinds_are_found_for_literal_and_indexed_names() {
     assert_eq!(seen[7], (NameKind::Other, true));
 }
 
-/// One octet of the block stands for 4 KiB: the caller says when it is enough, and nothing grows.
+/// One byte of the block stands for 4 KiB: the caller says when it is enough, and nothing grows.
 #[test]
 fn hpack_bomb() {
     let mut decoder = Decoder::default();
@@ -262,7 +262,7 @@ fn no_memory_before_the_first_entry_and_a_bound_after() {
 }
 
 proptest! {
-    // Entries that follow each other are copied together: the same as one by one, on both sides of the index that takes two octets.
+    // Entries that follow each other are copied together: the same as one by one, on both sides of the index that takes two bytes.
     #[test]
     fn indices_that_follow_each_other_mean_what_each_means_alone(
         entries in 1_usize..100,

@@ -50,7 +50,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An encoder that uses 4096 octets of table: what every peer allows at the beginning. Owns no
+    /// An encoder that uses 4096 bytes of table: what every peer allows at the beginning. Owns no
     /// memory until a line is inserted.
     #[must_use]
     pub fn new() -> Self {
@@ -64,7 +64,7 @@ impl Encoder {
         Self { lookup: Some(Box::new(Lookup::new(TABLE_BYTES).worn())), ..Self::new() }
     }
 
-    /// The peer's SETTINGS_HEADER_TABLE_SIZE, in octets; no more than 4096 are used. The next block
+    /// The peer's SETTINGS_HEADER_TABLE_SIZE, in bytes; no more than 4096 are used. The next block
     /// begins with the size updates that this needs (RFC 7541 §4.2).
     pub fn set_peer_table_bytes(&mut self, bytes: u32) {
         self.target = bytes.min(TABLE_BYTES) as u16;

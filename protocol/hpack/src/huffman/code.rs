@@ -4,7 +4,7 @@
 //! each length goes on where the shorter one ended. So the lengths say everything, and the compiler
 //! works out the rest.
 
-/// Symbols: the 256 octets and EOS.
+/// Symbols: the 256 bytes and EOS.
 pub(super) const SYMBOLS: usize = 257;
 /// The symbol that must not occur.
 pub(super) const EOS: u16 = 256;
@@ -62,7 +62,7 @@ const CODE_OF: [u32; SYMBOLS] = {
 pub(super) const WINDOW_BITS: u32 = 11;
 const WINDOW_COUNT: usize = 1 << WINDOW_BITS;
 
-/// What the next 11 bits begin with: one or two whole symbols, or (0) a code longer than that.
+/// Symbols at the start of the next 11 bits: one or two whole symbols, or (0) a code longer than that.
 #[derive(Clone, Copy)]
 pub(super) struct Window(u32);
 
@@ -75,7 +75,7 @@ impl Window {
         Self(self.0 + bits + (1 << 8) + (symbol << 24))
     }
 
-    /// Whether there is no whole symbol.
+    /// Returns whether there is no whole symbol.
     #[inline]
     pub(super) const fn is_long(self) -> bool {
         self.0 == 0
@@ -150,7 +150,7 @@ pub(super) struct Length {
     pub(super) first: u32,
     /// The first code beyond them, aligned to the left of 32 bits.
     pub(super) limit: u64,
-    /// Where their symbols begin in [`SORTED`].
+    /// Start of their symbols in [`SORTED`].
     pub(super) offset: u16,
 }
 

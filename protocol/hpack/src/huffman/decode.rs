@@ -54,7 +54,7 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     }
 }
 
-/// The octets of the input from `at` on, as many as there are of eight, and how many those are. The others are zero.
+/// The bytes of the input from `at` on, as many as there are of eight, and how many those are. The others are zero.
 #[inline]
 fn octets_at(input: &[u8], at: usize) -> (u64, usize) {
     let rest = input.len() - at;
@@ -80,7 +80,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Takes as many of the next octets as there are and as there is room for, and returns how many those are.
+    /// Takes as many of the next bytes as there are and as there is room for, and returns how many those are.
     #[inline]
     fn refill(&mut self, next: u64, octets: usize) -> usize {
         self.acc |= next >> self.bits;

@@ -2,7 +2,7 @@
 
 use super::code::{CODES, LENGTHS};
 
-/// Appends `text` in code, if that takes less than `below` octets; else nothing. Whether it does.
+/// Appends `text` in code, if that takes less than `below` bytes; else nothing. Whether it does.
 pub fn encode(text: &[u8], below: usize, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let limit = start.saturating_add(below);

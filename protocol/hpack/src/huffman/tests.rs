@@ -72,7 +72,7 @@ fn wrong_padding_is_refused() {
         &[0xff],
         &[0b0000_0111, 0xff],
         &[0xff, 0xff, 0xff],
-        // The code of an octet cut short: '?' is 11111111 00.
+        // The code of a byte cut short: '?' is 11111111 00.
         &[0b1111_1111, 0b0000_0000][..1],
     ] {
         assert_eq!(decoded(bad), Err(Error::InvalidHuffman), "{bad:x?}");

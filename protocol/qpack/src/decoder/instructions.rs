@@ -9,7 +9,7 @@ use super::{Decoder, new_name, note_of, static_name};
 use crate::Error;
 use crate::limits::INSTRUCTIONS_COUNT;
 
-/// What is kept of the block for incomplete instructions once it is empty, in bytes.
+/// Memory that is kept of the block for incomplete instructions once it is empty, in bytes.
 const PARTIAL_KEPT_BYTES: usize = 256;
 
 /// An instruction that can't be dealt with as it stands.

@@ -211,7 +211,7 @@ impl Decoder {
     }
 }
 
-/// What is wrong with a field line.
+/// Error of a field line.
 enum Wrong {
     Coding(Fault),
     Reference,

@@ -12,7 +12,7 @@ const PREFIX_BYTES: usize = 2;
 #[derive(Debug)]
 pub struct SectionWriter<'a> {
     encoder: &'a mut Encoder,
-    /// Where the section begins in the caller's buffer.
+    /// Start of the section in the caller's buffer.
     start: usize,
     /// Entries before this one may be referred to: the peer has acknowledged them.
     base: u64,
@@ -163,7 +163,7 @@ impl SectionWriter<'_> {
     }
 }
 
-/// What becomes of a line.
+/// Returns what becomes of a line.
 #[inline]
 fn rule_of(field: &FieldRef<'_>) -> Rule {
     match field.known {
@@ -173,7 +173,7 @@ fn rule_of(field: &FieldRef<'_>) -> Rule {
     }
 }
 
-/// Where a literal has its name from.
+/// Source of a literal's name.
 #[derive(Clone, Copy)]
 enum Name<'a> {
     Static(usize),

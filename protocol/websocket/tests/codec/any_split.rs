@@ -39,7 +39,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(frame, 0..12).prop_map(|frames| frames.concat())
 }
 
-/// What a fragmented and failed message left is told only by when it failed.
+/// Removes parts of messages: what a fragmented and failed message left is told only by when it failed.
 fn settled(mut seen: Vec<Seen>) -> Vec<Seen> {
     seen.retain(|one| !matches!(one, Seen::Part(..)));
     seen

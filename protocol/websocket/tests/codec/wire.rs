@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// The key of frames made here.
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
-/// A client's frame: first octet, content.
+/// A client's frame: first byte, content.
 pub(crate) fn masked(first: u8, content: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     push_length(&mut frame, content.len(), 0x80);
@@ -16,7 +16,7 @@ pub(crate) fn masked(first: u8, content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A server's frame: first octet, content.
+/// A server's frame: first byte, content.
 pub(crate) fn plain(first: u8, content: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     push_length(&mut frame, content.len(), 0);
@@ -36,7 +36,7 @@ fn push_length(frame: &mut Vec<u8>, length: usize, masked: u8) {
     }
 }
 
-/// What came of some bytes, with the pieces of each message put together.
+/// Result of some bytes, with the pieces of each message put together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Message(Kind, Vec<u8>),

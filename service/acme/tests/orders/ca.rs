@@ -12,13 +12,13 @@ use bolide_acme::Results;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData};
 use serde_json::{Value, json};
 
-/// What comes before the point in the public key of a request (RFC 5480 §2): the curve and a bit string of 66 bytes.
+/// Bytes before the point in the public key of a request (RFC 5480 §2): the curve and a bit string of 66 bytes.
 const POINT: [u8; 13] = [6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7, 3, 0x42, 0];
 
 /// A response in place of the CA's own.
 #[derive(Debug, Clone)]
 pub(super) struct Fault {
-    /// What the path begins with.
+    /// Prefix of the path.
     pub(super) path: &'static str,
     pub(super) status: u16,
     pub(super) fields: &'static str,
@@ -44,13 +44,13 @@ struct Order {
 pub(super) struct State {
     /// Methods and paths, in order.
     pub(super) requests: Vec<String>,
-    /// What comes first is taken first.
+    /// Faults, taken from the front.
     pub(super) faults: Vec<Fault>,
-    /// What new orders replaced.
+    /// Certificates that new orders replaced.
     pub(super) replaced: Vec<Option<String>>,
-    /// What is said as renewal information, with its fields; none: the directory has none.
+    /// Renewal information that is given, with its fields; none: the directory has none.
     pub(super) renewal_info: Option<(&'static str, String)>,
-    /// Whether names are valid.
+    /// True if names are valid.
     pub(super) is_strict: bool,
     pub(super) lifetime: Duration,
     /// For which name certificates are, unless for the one of the order.

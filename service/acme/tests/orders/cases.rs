@@ -25,7 +25,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// What the CA's directory has of this name.
+    /// Returns what the CA's directory has of this name.
     fn file(&self, name: &str) -> PathBuf {
         let directory = std::fs::read_dir(&self.0).unwrap().next().unwrap().unwrap().path();
         directory.join(name)

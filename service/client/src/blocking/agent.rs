@@ -62,7 +62,7 @@ impl Agent {
         }
     }
 
-    /// What follows a turn of a connection.
+    /// Ends a turn of a connection.
     fn settle(&mut self, host: usize, agenda: &mut Agenda) {
         self.dial(host, agenda);
         self.client_state.borrow_mut().tidy(host);

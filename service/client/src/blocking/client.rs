@@ -21,7 +21,7 @@ use crate::{ClientLimits, Dial, Speaks, platform_trust, resolve};
 /// Which versions a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Versions {
-    /// What ALPN agrees on over TLS, HTTP/2 preferred; HTTP/1.1 over cleartext.
+    /// The protocol that ALPN agrees on over TLS, HTTP/2 preferred; HTTP/1.1 over cleartext.
     #[default]
     Any,
     /// HTTP/1.1.
@@ -32,7 +32,7 @@ pub enum Versions {
     Http3,
 }
 
-/// Whether redirections are followed.
+/// Policy for redirections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Redirects {
     /// They are answers as others.
@@ -46,7 +46,7 @@ pub enum Redirects {
     },
 }
 
-/// What a client is made of.
+/// Builder of a client.
 #[derive(Debug, Clone)]
 pub struct ClientBuilder {
     limits: ClientLimits,
@@ -74,7 +74,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Whose certificates it trusts. Default: those that the operating system does, or that the environment's
+    /// Sets whose certificates it trusts. Default: those that the operating system does, or that the environment's
     /// `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
@@ -82,21 +82,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether redirections are followed. Default: no, they are answers.
+    /// Sets whether redirections are followed. Default: no, they are answers.
     #[must_use]
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         self.redirects = redirects;
         self
     }
 
-    /// What `User-Agent` says, when a request does not say it. Default: nothing.
+    /// Sets what `User-Agent` says, when a request does not say it. Default: nothing.
     #[must_use]
     pub fn user_agent(mut self, name: &str) -> Self {
         self.user_agent = HeaderValue::from_str(name).ok();
         self
     }
 
-    /// What each connection begins with, also before TLS: a PROXY header, say. Default: nothing.
+    /// Sets what each connection begins with, also before TLS: a PROXY header, say. Default: nothing.
     #[must_use]
     pub fn preamble(mut self, bytes: &[u8]) -> Self {
         self.preamble = (!bytes.is_empty()).then(|| bytes.into());
@@ -197,7 +197,7 @@ fn connection_limits(limits: &ClientLimits) -> Limits {
     own
 }
 
-/// What all handles of a client share.
+/// State that all handles of a client share.
 pub(super) struct Engine {
     pub(super) post: Arc<CommandQueue>,
     pub(super) settings: ClientBuilder,
@@ -293,7 +293,7 @@ impl Client {
         made.clone()
     }
 
-    /// Where connections for `target` go to, as it was found lately or is found now. The system's resolver may
+    /// Returns where connections for `target` go to, as it was found lately or is found now. The system's resolver may
     /// hang: another thread asks it.
     pub(super) fn destinations(
         &self,
@@ -330,7 +330,7 @@ impl Client {
         Ok(found)
     }
 
-    /// What is spoken with `target`, and with what.
+    /// Returns what is spoken with `target`, and with what.
     pub(super) fn dial(&self, target: &Url) -> Result<(Dial, bool), ClientError> {
         let versions = self.engine.settings.versions;
         let is_prior = target.scheme == Scheme::H2c || versions == Versions::Http2;

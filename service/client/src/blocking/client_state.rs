@@ -1,4 +1,4 @@
-//! What the connections of a client's thread share: servers, their pools, and what waits for whom.
+//! State that the connections of a client's thread share: servers, their pools, and what waits for whom.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::error::{ClientError, ErrorKind};
 use super::pending_request::{Job, Origin, PendingRequest};
 use crate::{ConnectionKey, Dial, Pool, PoolLimits};
 
-/// What is left for a connection to look at.
+/// Tasks that are left for a connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTasks {
     pub(crate) token: Option<Token>,
@@ -30,7 +30,7 @@ pub(crate) struct Host {
     pub(crate) failures: usize,
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug)]
 pub(crate) struct ClientState {
     pub(crate) hosts: Slab<Host>,

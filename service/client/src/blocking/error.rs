@@ -7,7 +7,7 @@ use bolide_semantics::{AbortReason, Blame};
 
 use crate::{Ending, Step};
 
-/// What went wrong.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     Answer,
     /// Redirections went too far, or somewhere that is not followed.
     Redirect,
-    /// What the caller gave as a body failed.
+    /// The caller's body failed.
     Body,
 }
 
@@ -56,13 +56,13 @@ impl ClientError {
         self
     }
 
-    /// What went wrong.
+    /// Returns what went wrong.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Whether the server has certainly not acted on the request: to send it again is safe, whatever it is.
+    /// Returns whether the server has certainly not acted on the request: to send it again is safe, whatever it is.
     /// Otherwise that is safe only when the request is idempotent (RFC 9110 §9.2.2).
     #[must_use]
     pub fn is_retry_safe(&self) -> bool {

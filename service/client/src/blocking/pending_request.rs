@@ -39,7 +39,7 @@ pub(crate) enum Phase {
     Sent(Instant),
 }
 
-/// What both threads leave for each other.
+/// State that both threads leave for each other.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) phase: Phase,
@@ -56,7 +56,7 @@ pub(crate) struct State {
     pub(crate) error: Option<ClientError>,
     /// The caller wants nothing more of it.
     pub(crate) abandoned: bool,
-    /// Where it waits for a connection: the server's number, and its place there.
+    /// Place where it waits for a connection: the server's number, and its place there.
     pub(crate) waits: Option<(usize, WaitKey)>,
     /// It lies on the client's tasks to be looked at.
     pub(crate) listed: bool,
@@ -342,7 +342,7 @@ pub(crate) enum Up {
     Trailers(HeaderMap),
 }
 
-/// What is asked for: where, and by whom.
+/// Request with its target and its caller.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) origin: Origin,
@@ -351,20 +351,20 @@ pub(crate) struct Job {
     pub(crate) pending: Arc<PendingRequest>,
 }
 
-/// What requests have in common that share connections.
+/// Properties that requests have in common that share connections.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin {
-    /// Whether it is TLS.
+    /// True if it is TLS.
     pub(crate) is_tls: bool,
-    /// Whether HTTP/2 is spoken without asking.
+    /// True if HTTP/2 is spoken without asking.
     pub(crate) is_prior: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Where connections go to, if not to the host; otherwise empty.
+    /// Addresses of connections, if not the host's; otherwise empty.
     pub(crate) via: Vec<Destination>,
 }
 
-/// What a caller has for the client's thread.
+/// Message of a caller to the client's thread.
 #[derive(Debug)]
 pub(crate) enum Command {
     Begin(Box<Job>),

@@ -20,13 +20,13 @@ use super::response::Response;
 /// The schemes of URLs that requests go to.
 pub(crate) const SCHEMES: [Scheme; 3] = [Scheme::Http, Scheme::Https, Scheme::H2c];
 
-/// What is sent behind the head.
+/// Content behind the head.
 pub(crate) enum Content {
     /// Nothing.
     None,
     /// These bytes; they can be sent again.
     Bytes(Bytes),
-    /// What this yields, of the length that was said, if one was.
+    /// Bytes that this yields, of the length that was said, if one was.
     Reader(Box<dyn Read + Send>),
 }
 
@@ -302,7 +302,7 @@ impl Write for BodyWriter {
         Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server wants no more of the body"))
     }
 
-    /// What was written is under way already.
+    /// Does nothing: what was written is under way already.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -78,7 +78,7 @@ impl Response {
         self.head.fields.get(name)?.to_str().ok()
     }
 
-    /// What was asked for in the end, after redirections.
+    /// Returns what was asked for in the end, after redirections.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url

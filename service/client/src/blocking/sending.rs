@@ -210,7 +210,7 @@ impl Client {
     }
 }
 
-/// Where a request goes, if it can be sent at all.
+/// Returns where a request goes, if it can be sent at all.
 fn checked(request: &mut Request) -> Result<Url, ClientError> {
     if let Some(error) = request.error.take() {
         return Err(error);

@@ -12,9 +12,9 @@ use crate::limits::{EVENT_BYTES, EVENT_NAME_BYTES};
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What kind of event it is: `message`, if the server did not say.
+    /// Type of the event: `message`, if the server did not say.
     pub kind: String,
-    /// What it says; several lines are joined by line feeds.
+    /// Data of the event; several lines are joined by line feeds.
     pub data: String,
     /// The identifier that the server gave last, with this event or before; empty if it gave none. Events that
     /// follow each other share it.

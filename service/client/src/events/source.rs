@@ -35,7 +35,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// ```
 #[derive(Debug)]
 pub struct EventSource {
-    /// What is asked for, again and again; `None` when it is over.
+    /// Request that is repeated; `None` when it is over.
     request: Option<Request>,
     response: Option<Response>,
     parser: EventParser,

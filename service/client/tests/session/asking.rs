@@ -16,7 +16,7 @@ use bolide_eventloop::{
 use bolide_semantics::{End, ExchangeEvent, ExchangeId, RequestHead};
 use http::Method;
 
-/// What an owner was told.
+/// Report to an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     Connected,
@@ -26,14 +26,14 @@ pub(crate) enum Told {
     Aborted,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) told: Vec<Told>,
     pub(crate) ending: Option<Ending>,
-    /// What the session said that it keeps when it wanted the connection closed.
+    /// Memory that the session said it keeps when it wanted the connection closed.
     pub(crate) held_bytes: usize,
-    /// What the server read.
+    /// Bytes that the server read.
     pub(crate) received: Vec<u8>,
 }
 

@@ -111,7 +111,7 @@ impl Rate {
     }
 }
 
-/// What is known of a test at its end.
+/// Facts about a test at its end.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) direction: Direction,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Direction;
 
-/// What a measurement says of its connection.
+/// Facts in a measurement about its connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConnectionFacts {
     pub(super) client: String,

@@ -27,7 +27,7 @@ const PROTOCOL: &str = "net.measurementlab.ndt.v7";
 /// Settings of the ndt7 endpoints.
 #[derive(Debug, Clone, Default)]
 pub struct Ndt7Settings {
-    /// A folder that gets a file `ndt7-…json.gz` for each test, written after its end
+    /// A directory that gets a file `ndt7-…json.gz` for each test, written after its end
     /// ([`finish_archives`] waits for that). It must exist. Default: none.
     pub archive: Option<PathBuf>,
 }

@@ -32,7 +32,7 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Messages double once they are this small a part of what was sent.
 const SCALING_FRACTION: u64 = 16;
 
-/// What messages are cut from: octets that no compression on the way helps with.
+/// Block that messages are cut from: bytes that no compression on the way helps with.
 static FILL: LazyLock<Bytes> = LazyLock::new(|| {
     let mut fill = vec![0; MESSAGE_BYTES_MAX];
     Rng::with_seed(1).fill(&mut fill);

@@ -126,7 +126,7 @@ fn a_large_message_comes_back_to_a_client_that_reads_nothing_before_it_has_sent_
     }
 }
 
-/// What a worker's memory may come to in the test below: what it may read ahead, and for each of 24 connections a block
+/// Size that a worker's memory may come to in the test below: what it may read ahead, and for each of 24 connections a block
 /// of input, what waits in any case, and what waits for the socket. Whole messages would be 360 MiB.
 const HOARD_BYTES_MAX: u64 = (64 + 24 * 2) << 20;
 

@@ -1,8 +1,8 @@
-//! What a worker hands over at once: lines of which the time is known, but not written yet.
+//! Batch that a worker hands over at once: lines of which the time is known, but not written yet.
 //!
 //! A line is a text, an instant at which its request began, and one at which it ended, which it shares with others. A
 //! request that comes again as it was has the same text, which stands on the batch once. The thread that writes the
-//! file makes octets of it.
+//! file makes bytes of it.
 
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use super::template::fill;
 use super::text::micros;
 use crate::limits::LogLimits;
 
-/// What a line takes beyond its text, in bytes: about as much as its beginning is long, and no less than what keeps it.
+/// Memory that a line takes beyond its text, in bytes: about as much as its beginning is long, and no less than what keeps it.
 const LINE_BYTES: usize = 64;
 
 /// The largest batch, in bytes, whatever is asked for: places on it are of 32 bits.
 const SHEET_BYTES_MAX: usize = 1 << 30;
 
-/// Where a text stands on a batch.
+/// Position of a text on a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     at: u32,
@@ -53,7 +53,7 @@ pub(super) struct LogBatch {
     text: Vec<u8>,
     lines: Vec<LogRecord>,
     groups: Vec<Group>,
-    /// What is known of the requests of measured turns, in order.
+    /// Facts about the requests of measured turns, in order.
     splits: Vec<Split>,
     /// The time of day, since the epoch, at an instant.
     day: (Duration, Instant),
@@ -61,7 +61,7 @@ pub(super) struct LogBatch {
     /// About how long the lines are.
     bytes: usize,
     bytes_max: usize,
-    /// Where the empty batch goes.
+    /// Channel by which the empty batch returns.
     home: SyncSender<Self>,
 }
 
@@ -93,7 +93,7 @@ impl LogBatch {
         self.count
     }
 
-    /// Whether as much stands on it as may.
+    /// Returns whether as much stands on it as may.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= self.bytes_max
@@ -115,7 +115,7 @@ impl LogBatch {
         self.lines.push(LogRecord { began, text });
     }
 
-    /// Whether every line knows when its request has ended.
+    /// Returns whether every line knows when its request has ended.
     #[inline]
     pub(super) fn settled(&self) -> bool {
         self.groups.last().map_or(0, |group| group.until as usize) == self.lines.len()
@@ -138,7 +138,7 @@ impl LogBatch {
         }
     }
 
-    /// What time of day it is: the time since the epoch at an instant.
+    /// Sets the time of day: the time since the epoch at an instant.
     pub(super) fn date(&mut self, day: (Duration, Instant)) {
         self.day = day;
     }
@@ -190,7 +190,7 @@ impl LogBatch {
         }
     }
 
-    /// Where its memory is.
+    /// Returns where its memory is.
     #[cfg(test)]
     pub(super) fn place(&self) -> *const u8 {
         self.text.as_ptr()

@@ -51,7 +51,7 @@ impl LogBuffer {
         }
     }
 
-    /// What time of day it is: looked at once a second.
+    /// Sets the time of day, once a second.
     pub fn set_time(&mut self, since_epoch: Duration, now: Instant) {
         self.day = (since_epoch, now);
     }
@@ -82,7 +82,7 @@ impl LogBuffer {
         }
     }
 
-    /// Whether lines wait to be told when their exchanges ended.
+    /// Returns whether lines wait to be told when their exchanges ended.
     #[inline]
     pub fn has_waiting(&self) -> bool {
         !self.batch.settled()
@@ -111,7 +111,7 @@ impl LogBuffer {
         None
     }
 
-    /// What the turn took that is over; it began at this time.
+    /// Notes the measurement of a turn that is over; it began at this time.
     pub fn split(&mut self, measured: &Measured, began: Instant) {
         self.batch.split(measured, began);
         if self.due.is_some_and(|due| due <= began) {

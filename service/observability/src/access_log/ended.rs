@@ -24,11 +24,11 @@ pub struct Outcome {
 /// Everything that a line says.
 #[derive(Debug)]
 pub struct Ended<'a> {
-    /// What was asked.
+    /// The request.
     pub asked: &'a Asked<'a>,
     /// Which route it had.
     pub route: &'a RoutePiece,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: &'a Outcome,
     /// Of a request that was not answered at once.
     pub stages: Option<&'a Stages>,
@@ -38,11 +38,11 @@ pub struct Ended<'a> {
 /// moves.
 const PIECE_BYTES: usize = 64;
 
-/// What stands around the name of a route in JSON.
+/// Text around the name of a route in JSON.
 const BEFORE_ROUTE: &str = "\",\"route\":\"";
 const AFTER_ROUTE: &str = "\",\"status\":";
 
-/// What a line in JSON says of a route, from the end of the target to the status.
+/// The part of a line in JSON about a route, from the end of the target to the status.
 #[derive(Debug)]
 pub struct RoutePiece {
     /// At least [`PIECE_BYTES`] long.

@@ -1,4 +1,4 @@
-//! What a line needs of a request that is not answered at once: copied, for the head is used again.
+//! Facts about a request that a line needs that is not answered at once: copied, for the head is used again.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::stages::Times;
 use super::text::cut;
 use super::trace::trace_id;
 
-/// What a line says of a request. Empty: it is not known.
+/// Facts about a request for a line. Empty: not known.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// The version of HTTP.
@@ -32,7 +32,7 @@ pub struct Asked<'a> {
     pub request_id: &'a [u8],
     /// The user whose credentials were verified.
     pub user: &'a [u8],
-    /// Who a trusted peer says that the client is.
+    /// Address of the client, as a trusted peer says.
     pub client: Option<IpAddr>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What a head says.
+    /// Returns what a head says.
     #[inline]
     pub fn of_head(head: &'a Head) -> Self {
         let host = head.authority_bytes();
@@ -85,7 +85,7 @@ const PARTS: usize = 8;
 pub struct Entry {
     version: Version,
     text: Vec<u8>,
-    /// Where each part ends.
+    /// End of each part.
     ends: [u32; PARTS],
     client: Option<IpAddr>,
     /// When it came to each stage.
@@ -131,7 +131,7 @@ impl Entry {
         self.ends[PARTS - 1] = self.text.len() as u32;
     }
 
-    /// What was kept.
+    /// Returns what was kept.
     pub fn asked(&self) -> Asked<'_> {
         let part = |index: usize| {
             let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };

@@ -6,7 +6,7 @@ use super::entry::Asked;
 use super::template::LogTemplate;
 use super::text::{Short, is_plain, json_escaped, number, quoted, string, version_text, word};
 
-/// What a line looks like.
+/// Format of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// The common log format of web servers: peer, time, request line, status, bytes of the body.
@@ -21,7 +21,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// Whether its lines say to the microsecond when a request ended.
+    /// Returns whether its lines say to the microsecond when a request ended.
     pub fn is_timed(&self) -> bool {
         matches!(self, Self::Json | Self::Template(_))
     }
@@ -64,7 +64,7 @@ fn counted(line: &mut Vec<u8>, before: &str, value: u64) {
     number(line, value);
 }
 
-/// What a line says of its time: at its front in JSON, after the client's address else.
+/// Returns what a line says of its time: at its front in JSON, after the client's address else.
 #[inline]
 pub(super) fn begin(format: &LogFormat, time: &CalendarTime, lasted: u64) -> Short {
     let mut short = Short::new();
@@ -153,7 +153,7 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
     }
 }
 
-/// What most lines in JSON don't have, and the end of those that do.
+/// Appends what most lines in JSON don't have, and the end of those that do.
 #[inline(never)]
 fn write_more(line: &mut Vec<u8>, ended: &Ended<'_>) {
     let Ended { asked, outcome, stages, .. } = ended;

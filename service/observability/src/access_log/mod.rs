@@ -55,7 +55,7 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// Whether a line is written; `count` is that of the lines before it.
+    /// Returns whether a line is written; `count` is that of the lines before it.
     #[inline]
     pub fn takes(self, status: u16, key: &RandomState, count: &mut u64) -> bool {
         if self.most == u64::MAX || (!self.errors && !(1..500).contains(&status)) {
@@ -122,7 +122,7 @@ impl AccessLog {
         self
     }
 
-    /// What of it is written.
+    /// Returns what of it is written.
     pub fn sample(&self) -> Sample {
         self.sample
     }
@@ -147,7 +147,7 @@ impl AccessLog {
         self.writer.reopen();
     }
 
-    /// What became of its lines so far.
+    /// Returns what became of its lines so far.
     #[must_use]
     pub fn stats(&self) -> AccessLogStats {
         self.writer.counts.stats()

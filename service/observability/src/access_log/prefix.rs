@@ -1,4 +1,4 @@
-//! What every line of one connection begins with: made once, and again when its client says something else of itself.
+//! Start of every line of one connection: made once, and again when its client says something else of itself.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub struct LinePrefix {
     text: Vec<u8>,
     /// How much of the text is said of the connection, and stays.
     fixed: usize,
-    /// Whether what requests say is in the text.
+    /// True if what requests say is in the text.
     is_whole: bool,
     is_tls: bool,
     version: Version,
@@ -45,18 +45,18 @@ impl LinePrefix {
         Self { text, fixed, is_whole: false, is_tls, version, host, user_agent }
     }
 
-    /// What is said of the connection alone.
+    /// Returns what is said of the connection alone.
     #[inline]
     pub(super) fn fixed(&self) -> &[u8] {
         &self.text[..self.fixed]
     }
 
-    /// Whether the connection has TLS.
+    /// Returns whether the connection has TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// Whether its text says what this request says.
+    /// Returns whether its text says what this request says.
     #[inline]
     fn fits(&self, asked: &Asked<'_>) -> bool {
         let part = |range: &Range<u16>| &self.text[range.start.into()..range.end.into()];
@@ -110,7 +110,7 @@ impl LinePrefix {
 
 const _: () = assert!(LOG_STAMP_BYTES <= u16::MAX as usize, "places in the text are of 16 bits");
 
-/// What a line in JSON says of the connection.
+/// Appends what a line in JSON says of the connection.
 fn connection(text: &mut Vec<u8>, peer: &str, tls: Option<&HandshakeFacts>) {
     let mut string = |before: &[u8], value: &[u8]| {
         text.extend_from_slice(before);
@@ -170,7 +170,7 @@ mod tests {
         assert!(prefix.fits(&bare) && !prefix.fits(&first));
     }
 
-    /// What needs escapes stands in the text otherwise than in the request: another request may look like it.
+    /// Checks that what needs escapes stands in the text otherwise than in the request: another request may look like it.
     #[test]
     fn what_is_escaped_is_not_taken_for_another_value() {
         let mut prefix = LinePrefix::new(&LogFormat::Json, "unix", None);

@@ -1,4 +1,4 @@
-//! What a line says of the time of its request: when it came to each of its stages, and what they took of the CPU.
+//! Times of a request in its line: when it came to each of its stages, and what they took of the CPU.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::upstream_times::UpstreamTimes;
 pub struct Times {
     /// The request's end, where it came after its head.
     pub received: Option<Instant>,
-    /// What the server behind took.
+    /// Times of the upstream server.
     pub upstream: Option<UpstreamTimes>,
 }
 
@@ -22,7 +22,7 @@ pub struct Times {
 pub struct Stages([Duration; Self::BEFORE.len()]);
 
 impl Stages {
-    /// What stands before each of them in a line in JSON.
+    /// Text before each of them in a line in JSON.
     const BEFORE: [&'static str; 6] = [
         ",\"receive_us\":",
         ",\"response_us\":",
@@ -64,7 +64,7 @@ impl Stages {
     }
 }
 
-/// What each request of a measured turn took of the CPU: it stands in the lines of those that began and ended in it.
+/// CPU time of each request of a measured turn: it stands in the lines of those that began and ended in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Split {
     /// When the turn began, and with it each of its requests.

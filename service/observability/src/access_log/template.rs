@@ -8,7 +8,7 @@ use super::ended::Ended;
 use super::text::{number, quoted, version_text};
 use crate::placeholders::{TextPart, text_parts};
 
-/// What stands in a text for what is known at its end only: no value has these bytes, for they are escaped.
+/// Mark in a text for what is known at its end only: no value has these bytes, for they are escaped.
 const TIME: u8 = 1;
 const DURATION: u8 = 2;
 

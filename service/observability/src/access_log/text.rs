@@ -9,13 +9,13 @@ use crate::limits::LOG_FIELD_BYTES;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// What of a value is logged: a longer one is cut.
+/// Returns what of a value is logged: a longer one is cut.
 #[inline]
 pub fn cut(value: &[u8]) -> &[u8] {
     &value[..value.len().min(LOG_FIELD_BYTES)]
 }
 
-/// Whether a value needs no escape in either form: eight octets are looked at in one word.
+/// Returns whether a value needs no escape in either form: eight bytes are looked at in one word.
 #[inline]
 pub(super) fn is_plain(value: &[u8]) -> bool {
     let Some(last) = value.last_chunk::<8>() else { return odd(word_of_few(value)) == 0 };
@@ -26,7 +26,7 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
     found == 0
 }
 
-/// Fewer than eight octets as a word: each stands in it, and some may twice.
+/// Fewer than eight bytes as a word: each stands in it, and some may twice.
 #[inline]
 fn word_of_few(value: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (value.first_chunk::<4>(), value.last_chunk::<4>()) {
@@ -40,7 +40,7 @@ fn word_of_few(value: &[u8]) -> u64 {
     u64::from_le_bytes([first, middle, last, b' ', b' ', b' ', b' ', b' '])
 }
 
-/// Not 0 if an octet of a word is no visible ASCII and no space, or is a quote or a backslash. (The lowest such octet is
+/// Not 0 if a byte of a word is no visible ASCII and no space, or is a quote or a backslash. (The lowest such byte is
 /// marked; what is above it may be marked for a borrow.)
 #[inline]
 fn odd(word: u64) -> u64 {
@@ -53,7 +53,7 @@ fn odd(word: u64) -> u64 {
     (is_control | is_above | is_special) & (ONES * 0x80)
 }
 
-/// The inside of a JSON string (RFC 8259 §7). Octets that are not UTF-8 are taken for Latin-1.
+/// The inside of a JSON string (RFC 8259 §7). Bytes that are not UTF-8 are taken for Latin-1.
 #[inline]
 pub(super) fn json(line: &mut Vec<u8>, value: &[u8]) {
     if is_plain(value) {

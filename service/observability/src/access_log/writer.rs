@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::batch::LogBatch;
 use super::calendar::CalendarTime;
 
-/// Where the lines of an access log go.
+/// Target of an access log's lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTarget {
     /// A file; lines are appended.
@@ -20,7 +20,7 @@ pub enum LogTarget {
     Stdout,
 }
 
-/// What became of the lines of an access log.
+/// Counters of an access log's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccessLogStats {
     /// Lines that were written.
@@ -31,7 +31,7 @@ pub struct AccessLogStats {
     pub failed: u64,
 }
 
-/// What the thread is told.
+/// Orders for the thread.
 #[derive(Debug)]
 pub(super) enum Order {
     Write(LogBatch),
@@ -124,7 +124,7 @@ impl Writer {
     }
 }
 
-/// What is written to.
+/// Target of the writes.
 #[derive(Debug)]
 pub(super) enum Sink {
     File(File),
@@ -154,7 +154,7 @@ impl Sink {
     }
 }
 
-/// What the thread works with.
+/// State of the thread.
 #[derive(Debug)]
 struct Scribe {
     target: LogTarget,
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::limits::LogLimits;
 
-    /// What the lines of these tests begin with.
+    /// Start of the lines of these tests.
     const BEGINNING: &str = " [01/Jan/1970:00:00:00 +0000] \"";
 
     fn read(path: &Path) -> String {
@@ -275,7 +275,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// Lines of the common format, of which only the last octets matter here.
+    /// Lines of the common format, of which only the last bytes matter here.
     fn lines(text: &[u8]) -> Order {
         let (home, _) = sync_channel(1);
         let mut batch = LogBatch::new(LogFormat::Common, &LogLimits::default(), home);
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(read(&moved), "before\na\nb\nc\n");
         assert_eq!(read(&path), "d\n");
         assert_eq!(writer.counts.stats().written, 4);
-        // A folder that is gone: the file in use stays.
+        // A directory that is gone: the file in use stays.
         std::fs::remove_dir_all(folder.path()).unwrap();
         writer.reopen();
         writer.queue().send(lines(b"e\n")).unwrap();

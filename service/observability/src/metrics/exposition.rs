@@ -17,7 +17,7 @@ pub struct Metric {
     pub kind: &'static str,
     /// The names of its labels, separated by commas.
     pub labels: &'static str,
-    /// What it says.
+    /// Description of the metric.
     pub help: &'static str,
 }
 

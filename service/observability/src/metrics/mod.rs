@@ -1,4 +1,4 @@
-//! What a server counts: a shard for each worker, written by it alone, summed when somebody asks.
+//! Counters of a server: a shard for each worker, written by it alone, summed when somebody asks.
 
 mod counter;
 mod exposition;
@@ -23,7 +23,7 @@ pub use snapshot::{
     ConnectionCount, EndCounts, Http2Snapshot, RouteSnapshot, ServerState, Snapshot, TlsSnapshot,
 };
 
-/// What a server counts. One value for all of its workers, made before it starts and given to
+/// Counters of a server. One value for all of its workers, made before it starts and given to
 /// it.
 ///
 /// Each worker has a shard of its own, in cache lines that no other worker writes: counting a request is a few
@@ -61,7 +61,7 @@ impl Metrics {
         Self::default()
     }
 
-    /// Whether the server takes requests.
+    /// Returns whether the server takes requests.
     #[must_use]
     pub fn state(&self) -> ServerState {
         match self.0.state.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ impl Metrics {
         self.0.state.fetch_max(state as u8, Ordering::Relaxed);
     }
 
-    /// What has been counted so far.
+    /// Returns what has been counted so far.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let shards = self.shards();

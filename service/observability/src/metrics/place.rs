@@ -1,4 +1,4 @@
-//! Where a connection is counted: by its protocol and what it does.
+//! Place in which a connection is counted: by its protocol and what it does.
 
 use http::Version;
 
@@ -15,7 +15,7 @@ pub enum Protocol {
     Http3,
 }
 
-/// What a connection does.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Its protocol is being found out: a TLS handshake, or the first bytes.
@@ -26,7 +26,7 @@ pub enum Standing {
     Idle,
 }
 
-/// Where a connection is counted: its protocol and what it does. The number of a place is also its index.
+/// Place in which a connection is counted: its protocol and its state. The number of a place is also its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u8);
 

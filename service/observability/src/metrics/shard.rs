@@ -1,4 +1,4 @@
-//! What one worker counts.
+//! Counters of one worker.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,7 +62,7 @@ impl Http2Counts {
     }
 }
 
-/// What the event loop of the worker counted at the end of its last turn.
+/// Counters of the worker's event loop at the end of its last turn.
 #[derive(Debug, Default)]
 struct LoopCounts([Counter; 16]);
 

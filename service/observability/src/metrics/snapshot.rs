@@ -1,4 +1,4 @@
-//! What a server has counted, at one moment, as plain values.
+//! Counters of a server at one moment, as plain values.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::place::{Place, Protocol, Standing};
 use crate::access_log::AccessLogStats;
 use crate::profile::ProfileSnapshot;
 
-/// Whether a server takes requests.
+/// State of a server: whether it takes requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServerState {
     /// It does not listen yet.
@@ -26,9 +26,9 @@ pub enum ServerState {
 pub struct ConnectionCount {
     /// The protocol.
     pub protocol: Protocol,
-    /// What they do.
+    /// Their state.
     pub standing: Standing,
-    /// Whether they are encrypted.
+    /// True if they are encrypted.
     pub tls: bool,
     /// How many there are.
     pub count: u64,
@@ -70,7 +70,7 @@ pub struct TlsSnapshot {
     pub failed: Vec<(&'static str, u64)>,
 }
 
-/// What the HTTP/2 connections counted; those that are open, up to a second ago.
+/// Counters of the HTTP/2 connections; those that are open, up to a second ago.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Http2Snapshot {
     /// Streams that were refused at the limit.
@@ -89,11 +89,11 @@ pub struct Http2Snapshot {
     pub socket_stall_ms: u64,
 }
 
-/// What a server has counted, summed over its workers.
+/// Counters of a server, summed over its workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Whether it takes requests.
+    /// State of the server: whether it takes requests.
     pub state: ServerState,
     /// For how long the metrics exist.
     pub uptime: Duration,
@@ -101,7 +101,7 @@ pub struct Snapshot {
     pub workers: usize,
     /// Connections that are open, by kind.
     pub connections: Vec<ConnectionCount>,
-    /// What the event loops counted: connections, bytes, turns. What the loop counts of closed connections
+    /// Counters of the event loops: connections, bytes, turns. What the loop counts of closed connections
     /// is in [`EndCounts::closes`].
     pub event_loop: Stats,
     /// Requests by route.
@@ -122,7 +122,7 @@ pub struct Snapshot {
     pub long_turns: u64,
     /// The access log, if there is one.
     pub access_log: Option<AccessLogStats>,
-    /// Where the CPU time goes, if the server has a profile.
+    /// Profile of the CPU time, if the server has one.
     pub profile: Option<ProfileSnapshot>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the CPU time of a request goes: each worker measures sampled turns of its loop, stage by stage.
+//! Profile of a request's CPU time: each worker measures sampled turns of its loop, stage by stage.
 
 mod shard;
 mod show;
@@ -67,7 +67,7 @@ impl Profile {
         self.0.sampling.one_in()
     }
 
-    /// What has been measured so far, of all workers together.
+    /// Returns what has been measured so far, of all workers together.
     #[must_use]
     pub fn snapshot(&self) -> ProfileSnapshot {
         let mut sum = ProfileSnapshot { one_in: self.one_in(), ..ProfileSnapshot::default() };
@@ -77,7 +77,7 @@ impl Profile {
         sum
     }
 
-    /// What one more worker measures by, and where it puts it.
+    /// Returns what one more worker measures by, and where it puts it.
     pub fn add_worker(&self) -> (Rc<Meter>, Arc<ProfileShard>) {
         let shard = Arc::<ProfileShard>::default();
         self.shards().push(Arc::clone(&shard));

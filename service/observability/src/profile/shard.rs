@@ -1,4 +1,4 @@
-//! What one worker has measured.
+//! Measurements of one worker.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::snapshot::{ProfileSnapshot, STAGE_BOUNDS_NS};
 use super::stage::Stage;
 use crate::metrics::{Counter, Histogram};
 
-/// What each request of a measured turn took, in nanoseconds, by [`Stage::ALL`].
+/// Time of each request of a measured turn, in nanoseconds, by [`Stage::ALL`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shares(pub(crate) [u64; Stage::ALL.len()]);
 

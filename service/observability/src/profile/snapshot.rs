@@ -1,4 +1,4 @@
-//! What a profile has measured, at one moment, as plain values.
+//! Measurements of a profile at one moment, as plain values.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub const STAGE_BOUNDS_NS: [u64; 19] = [
     1_000_000_000,
 ];
 
-/// What a profile has measured.
+/// Measurements of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileSnapshot {
@@ -43,7 +43,7 @@ pub struct ProfileSnapshot {
     pub requests: u64,
     /// The CPU time of the measured turns, by the threads' CPU clocks.
     pub cpu: Duration,
-    /// What reading the clock cost in them: part of `cpu`, and of no stage.
+    /// Cost of reading the clock in them: part of `cpu`, and of no stage.
     pub reading: Duration,
     /// The stages, in the order of [`Stage::ALL`].
     pub stages: [StageSnapshot; Stage::ALL.len()],
@@ -56,7 +56,7 @@ pub struct StageSnapshot {
     pub stage: Stage,
     /// The CPU time that it took in all measured turns.
     pub spent: Duration,
-    /// What it took for each request; of turns in which requests began. The bounds are [`STAGE_BOUNDS_NS`].
+    /// Time for each request; of turns in which requests began. The bounds are [`STAGE_BOUNDS_NS`].
     pub per_request: HistogramSnapshot,
 }
 
@@ -94,7 +94,7 @@ impl ProfileSnapshot {
         if self.cpu.is_zero() { 0.0 } else { parts / self.cpu.as_secs_f64() }
     }
 
-    /// What a stage took for each request, in microseconds, turns without requests among it. 0 when no request
+    /// Returns what a stage took for each request, in microseconds, turns without requests among it. 0 when no request
     /// was measured.
     #[must_use]
     pub fn per_request_us(&self, stage: &StageSnapshot) -> f64 {

@@ -2,7 +2,7 @@
 
 use bolide_eventloop::Stage as Metered;
 
-/// What the CPU time of a request is split into, in the order in which a request passes through.
+/// The stages into which the CPU time of a request is split, in the order in which a request passes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The kernel's part of reading from sockets.

@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! Choice of a backend.
 
 use super::*;
 use crate::ProxyLimits;
@@ -16,7 +16,7 @@ fn with(balance: Balance, weights: &[u32], limits: ProxyLimits) -> Backends {
     Backends::new(&ProxySettings::new(upstreams).unwrap().balance(balance).limits(limits))
 }
 
-/// What a request with this hash is.
+/// Returns what a request with this hash is.
 fn hashed(of: u32) -> Leaning {
     Leaning { hash: hash(&of.to_be_bytes()), ..Leaning::default() }
 }

@@ -1,4 +1,4 @@
-//! Who keeps the time of checks and look-ups: one thread for each proxy. What may block is done by a pool.
+//! Timekeeper of checks and look-ups: one thread for each proxy. What may block is done by a pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

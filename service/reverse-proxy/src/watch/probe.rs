@@ -97,7 +97,7 @@ fn grpc_request(service: &str) -> Vec<u8> {
     framed
 }
 
-/// Whether the response says `SERVING`; else what it says.
+/// Checks whether the response says `SERVING`; else what it says.
 fn is_serving(answer: &mut Response) -> Result<(), String> {
     let status = answer.status().as_u16();
     let content = answer.collect().map_err(|error| error.to_string())?;
@@ -119,7 +119,7 @@ fn is_serving(answer: &mut Response) -> Result<(), String> {
     }
 }
 
-/// Whether the response grants the WebSocket that a request with this key asked for.
+/// Checks whether the response grants the WebSocket that a request with this key asked for.
 fn is_upgraded(answer: &Response, key: &str) -> Result<(), String> {
     let status = answer.status().as_u16();
     if status != 101 {

@@ -1,4 +1,4 @@
-//! What a download through the proxy holds in memory while its client reads slowly.
+//! Memory that a download through the proxy holds while its client reads slowly.
 
 #[cfg(test)]
 mod slow_download;

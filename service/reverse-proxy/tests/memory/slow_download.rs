@@ -15,7 +15,7 @@ const LENGTH: u64 = 96 << 20;
 /// How much is asked for first, some times: what a process needs once, it needs for any request.
 const LENGTH_SMALL: u64 = 4096;
 
-/// What the proxy's process may grow by meanwhile, in bytes.
+/// Growth of the proxy's process meanwhile, at most, in bytes.
 const GROWTH_BYTES_MAX: u64 = 4 << 20;
 
 /// Names the upstream to the proxy's process.
@@ -47,7 +47,7 @@ fn start(router: impl Fn() -> Router + Send + Sync + 'static) -> (Running, Socke
 /// A proxy in a process of its own.
 struct Proxy {
     child: Child,
-    /// What it says goes somewhere as long as it runs.
+    /// Its output goes somewhere as long as it runs.
     _said: BufReader<ChildStdout>,
     address: SocketAddr,
 }
@@ -107,7 +107,7 @@ fn a_proxy_alone() {
 fn download(from: SocketAddr, path: u8, length: u64, at_once: usize, pause: Duration) {
     let mut stream = TcpStream::connect(from).expect("it listens");
     let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    // SETTINGS_INITIAL_WINDOW_SIZE and a WINDOW_UPDATE for the connection: 2^31-1 octets each.
+    // SETTINGS_INITIAL_WINDOW_SIZE and a WINDOW_UPDATE for the connection: 2^31-1 bytes each.
     request.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff]);
     request.extend([0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0xff, 0, 0]);
     // GET of a path of one letter, of the authority `a` over http.

@@ -1,4 +1,4 @@
-//! What of a head passes, and what is added.
+//! Fields of a head that pass, and those that are added.
 
 use std::sync::mpsc;
 
@@ -6,7 +6,7 @@ use bolide_reverse_proxy::{DotSegments, Origin};
 
 use crate::scene::{Behind, Proxy, lines, settings};
 
-/// What the upstream reads when the client sends this.
+/// Returns what the upstream reads when the client sends this.
 fn sent_on(origin: Origin, rewrites_host: bool, request: &str) -> (String, String) {
     let (sender, receiver) = mpsc::channel();
     let behind = Behind::new(move |talk, _| {
@@ -157,7 +157,7 @@ fn a_proxy_answers_some_requests_itself() {
     );
 }
 
-/// What a client gets that asks for this path, and what the upstream was asked for.
+/// Returns what a client gets that asks for this path, and what the upstream was asked for.
 fn asked_for(dot_segments: DotSegments, request: &str) -> (String, Option<String>) {
     let (sender, receiver) = mpsc::channel();
     let behind = Behind::new(move |talk, _| {

@@ -1,4 +1,4 @@
-//! What a log says of upstreams: one line that tells what was wrong.
+//! Log lines about upstreams: one line that tells what was wrong.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Mutex, Once};
@@ -50,7 +50,7 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// What was said of an upstream.
+/// Returns what was said of an upstream.
 fn said_of(url: &str) -> Vec<(Level, String)> {
     let of_it = |(_, line): &&(Level, String)| line.contains(url);
     SAID.lock().unwrap().iter().filter(of_it).cloned().collect()

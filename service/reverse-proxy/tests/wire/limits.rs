@@ -1,4 +1,4 @@
-//! What is more than may be.
+//! Messages above the limits.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Barrier, mpsc};

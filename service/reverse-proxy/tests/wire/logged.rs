@@ -1,4 +1,4 @@
-//! What the access log says of the time that upstreams take.
+//! Times of upstreams in the access log.
 
 use std::sync::Mutex;
 use std::sync::mpsc::channel;

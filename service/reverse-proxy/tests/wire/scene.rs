@@ -1,4 +1,4 @@
-//! Who plays: a client, the proxy, and upstreams that follow a script.
+//! Parties of the tests: a client, the proxy, and upstreams that follow a script.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

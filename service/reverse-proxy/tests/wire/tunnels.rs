@@ -161,7 +161,7 @@ fn passing(tls: bool, behind: ProxySettings) -> Origin {
     Origin::with(Server::new(), tls, ProxyProtocol::Off, routes)
 }
 
-/// What passes through a tunnel is not the body of the request that began it.
+/// Checks that what passes through a tunnel is not the body of the request that began it.
 #[test]
 fn a_hundred_megabytes_pass_each_way_through_a_tunnel_from_any_version_to_any() {
     const BYTES: usize = 100 << 20;
@@ -248,7 +248,7 @@ fn where_http1_is_not_allowed_the_reason_is_told() {
     );
 }
 
-/// What an upstream of HTTP/1.1 gets: its head and so much of a body, with the answer of the proxy before it.
+/// Returns what an upstream of HTTP/1.1 gets: its head and so much of a body, with the answer of the proxy before it.
 fn passed(before: usize, request: &str, body: usize) -> (String, String) {
     let (sender, receiver) = mpsc::channel();
     let behind = Behind::new(move |talk, _| {

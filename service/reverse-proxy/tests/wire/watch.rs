@@ -1,4 +1,4 @@
-//! What the proxy finds out about upstreams beside requests: health, and addresses.
+//! Findings of the proxy about upstreams beside requests: health, and addresses.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -16,7 +16,7 @@ pub(crate) struct Active {
     pub(crate) driver: Option<Box<dyn Exchange>>,
     pub(crate) state: State,
     pub(crate) patience: Patience,
-    /// Who answers if nobody else will.
+    /// Handler that responds if nothing else does.
     pub(crate) or_else: Option<Box<OrElse>>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Active {
 pub(crate) struct OrElse {
     pub(crate) head: Head,
     pub(crate) handler: Rc<dyn Handler>,
-    /// What has come of the body; none: no body follows the head.
+    /// Part of the body that has come; none: no body follows the head.
     pub(crate) body: Option<WaitingBody>,
 }
 

@@ -15,7 +15,7 @@ use super::{Io, Kind, Phase};
 use crate::coding::{Codec, Coding};
 use crate::policy::ResponseFields;
 
-/// What the head says of an encoded content.
+/// Fields of an encoded content in the head.
 struct Representation<'a> {
     vary: &'a [u8],
     coding: Option<&'static str>,
@@ -88,7 +88,7 @@ impl Io<'_> {
         true
     }
 
-    /// Whether a response has content that could be encoded, or would have it but for HEAD.
+    /// Returns whether a response has content that could be encoded, or would have it but for HEAD.
     fn may_encode(&self, status: StatusCode, content: &Content<'_>) -> bool {
         let is_head = self.state.kind == Kind::Head;
         (is_head || !matches!(content, Content::None))

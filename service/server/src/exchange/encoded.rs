@@ -25,12 +25,12 @@ pub(crate) struct Encoded {
     encoder_bytes: usize,
     /// Another thread encodes so many bytes.
     job: Option<usize>,
-    /// What was encoded since the receiver could decode everything, in bytes.
+    /// Size that was encoded since the receiver could decode everything, in bytes.
     pending_bytes: usize,
     ending: Ending,
 }
 
-/// What follows the content.
+/// End of the content.
 #[derive(Debug)]
 enum Ending {
     /// More of it.
@@ -41,7 +41,7 @@ enum Ending {
     Made(Option<Box<Head>>),
 }
 
-/// What an event loop and another thread share.
+/// State that an event loop and another thread share.
 #[derive(Debug)]
 struct SharedEncoder {
     encoder: Mutex<Box<dyn BodyEncoder>>,
@@ -51,7 +51,7 @@ struct SharedEncoder {
     is_abandoned: AtomicBool,
 }
 
-/// What is done after a piece. Another thread always does more than wait.
+/// Step after a piece. Another thread always does more than wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     Wait,
@@ -150,7 +150,7 @@ impl Encoded {
 }
 
 impl State {
-    /// Whether the handler has given everything.
+    /// Returns whether the handler has given everything.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_done()
             || self.encoded.as_ref().is_some_and(|encoded| !matches!(encoded.ending, Ending::Open))
@@ -158,7 +158,7 @@ impl State {
 }
 
 impl Io<'_> {
-    /// Whether an encoder takes a piece now, where there is one.
+    /// Returns whether an encoder takes a piece now, where there is one.
     #[inline]
     pub(super) fn takes_more(&self) -> bool {
         self.state

@@ -1,4 +1,4 @@
-//! What handlers and sessions note of an exchange for the access log.
+//! Notes of handlers and sessions about an exchange for the access log.
 
 use bolide_observability::UpstreamTimes;
 

@@ -23,7 +23,7 @@ pub(crate) struct Paced {
     since: Cell<Option<Instant>>,
     /// A piece was sent since it waited last.
     has_sent: Cell<bool>,
-    /// What was given and may be sent later, and whether the content ends with it.
+    /// Bytes that were given and may be sent later, and whether the content ends with them.
     rest: Option<(Bytes, End)>,
 }
 
@@ -56,7 +56,7 @@ impl State {
         self.paced.as_ref()?.until.get()
     }
 
-    /// Whether content that was given is still to be sent.
+    /// Returns whether content that was given is still to be sent.
     #[inline]
     pub(super) fn has_rest(&self) -> bool {
         self.paced.as_ref().is_some_and(|paced| paced.rest.is_some())
@@ -85,7 +85,7 @@ impl State {
 }
 
 impl Io<'_> {
-    /// Whether content may be sent now; if it has to wait for its time, the exchange is woken then.
+    /// Returns whether content may be sent now; if it has to wait for its time, the exchange is woken then.
     #[inline]
     pub(super) fn may_send(&self) -> bool {
         self.state.phase == Phase::Sendable

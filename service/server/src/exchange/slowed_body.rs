@@ -80,7 +80,7 @@ impl SlowedBody {
         }
     }
 
-    /// Whether a part that had to wait may be handed on now.
+    /// Returns whether a part that had to wait may be handed on now.
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
         self.until.take_if(|until| *until <= now).is_some()
     }

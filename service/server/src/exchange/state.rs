@@ -13,7 +13,7 @@ use crate::response::BodyStream;
 use crate::router::RouteId;
 use bolide_observability::Entry;
 
-/// What is known of an exchange while it is open.
+/// State of an exchange while it is open.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) kind: Kind,
@@ -28,7 +28,7 @@ pub(crate) struct State {
     pub(crate) alarm: Option<Instant>,
     /// The client is told how long the response took since then.
     pub(crate) timed: Option<Instant>,
-    /// What the handlers have decided about the response, whoever makes it.
+    /// Decisions of the handlers about the response, whoever makes it.
     pub(crate) policy: PolicySlot,
     /// The body is encoded on its way.
     pub(crate) encoded: Option<Box<Encoded>>,
@@ -41,7 +41,7 @@ pub(crate) struct State {
     pub(crate) record: Record,
 }
 
-/// What is exchanged, as far as it decides about content.
+/// Kind of an exchange, as far as it decides about content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A request and a response.
@@ -79,20 +79,20 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Whether the final head is still to be sent.
+    /// Returns whether the final head is still to be sent.
     #[inline]
     pub(crate) fn is_unanswered(self) -> bool {
         matches!(self, Self::Expected | Self::Unanswered)
     }
 
-    /// Whether the response has begun and not ended.
+    /// Returns whether the response has begun and not ended.
     #[inline]
     pub(crate) fn is_answering(self) -> bool {
         matches!(self, Self::Sendable | Self::Blocked)
     }
 }
 
-/// What metrics and the access log say of an exchange.
+/// Facts about an exchange for metrics and the access log.
 #[derive(Debug)]
 pub(crate) struct Record {
     /// The route that it counts for; none: it was counted already.
@@ -107,7 +107,7 @@ pub(crate) struct Record {
     pub(crate) sent_bytes: u64,
     /// Why it ended before it was complete.
     pub(crate) aborted: Option<&'static str>,
-    /// What the access log needs of the request.
+    /// Facts about the request that the access log needs.
     pub(crate) entry: Option<Box<Entry>>,
 }
 
@@ -145,12 +145,12 @@ impl State {
         }
     }
 
-    /// Whether nothing of it is left to do.
+    /// Returns whether nothing of it is left to do.
     pub(crate) fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
 
-    /// Whether a response with this status turns the exchange into a tunnel.
+    /// Returns whether a response with this status turns the exchange into a tunnel.
     #[inline]
     pub(crate) fn begins_tunnel(&self, status: StatusCode) -> bool {
         status == StatusCode::SWITCHING_PROTOCOLS

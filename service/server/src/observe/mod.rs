@@ -1,4 +1,4 @@
-//! What a worker notes of its requests and connections, for metrics, access log and events.
+//! Notes of a worker about its requests and connections, for metrics, access log and events.
 //!
 //! Everything that is not wanted costs one branch.
 
@@ -32,7 +32,7 @@ use reports::{Peer, Reports};
 /// How long an open connection's counters may be unseen.
 const HARVEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is to be noted.
+/// Facts that are to be noted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observed {
     pub(crate) metrics: Option<Metrics>,
@@ -60,7 +60,7 @@ pub(crate) struct Observer {
     /// Passes of connections since the clock was looked at.
     passes: u32,
     accept_pauses: u64,
-    /// What is taken from peers, if anything is.
+    /// Information that is taken from peers, if any.
     ingress: Option<Arc<Ingress>>,
 }
 
@@ -112,7 +112,7 @@ struct Logging {
     sample: Sample,
     /// By what lines are chosen: a key, and how many there were.
     chance: (RandomState, u64),
-    /// What a line says of each route.
+    /// Part of a line about each route.
     routes: Vec<RoutePiece>,
     #[allow(clippy::vec_box, reason = "an entry moves to an exchange and back without a copy")]
     spare: Vec<Box<Entry>>,
@@ -168,7 +168,7 @@ const PASSES_COUNT: u32 = 16;
 /// How many entries are kept for use again.
 const SPARE_ENTRIES: usize = 256;
 
-/// What is noted of one connection.
+/// Notes about one connection.
 #[derive(Debug)]
 pub(crate) struct Subject {
     place: Place,
@@ -292,7 +292,7 @@ impl Observer {
         }
     }
 
-    /// What the turn took that has ended.
+    /// Notes what the turn took that has ended.
     pub(crate) fn turn_measured(&mut self, measured: &Measured) {
         if let Some(logging) = &mut self.logging {
             logging.buffer.split(measured, self.now);
@@ -355,7 +355,7 @@ impl Observer {
         }
     }
 
-    /// What has ended since the last look at the clock ends now: one look serves it all. Where nobody needs to
+    /// Ends what has ended since the last look at the clock: one look serves it all. Where nobody needs to
     /// know exactly, now is when the turn began.
     #[inline]
     fn settle(&mut self) -> Instant {
@@ -580,7 +580,7 @@ impl Observer {
     }
 }
 
-/// What a line says of a request whose head stands.
+/// Returns what a line says of a request whose head stands.
 #[inline]
 fn asked<'a>(head: &'a Head, ends: &Ends, ingress: Option<&Ingress>) -> Asked<'a> {
     let mut asked = Asked::of_head(head);

@@ -1,4 +1,4 @@
-//! What kind of end a connection's close reason is.
+//! Kinds of ends, by a connection's close reason.
 
 /// The classes of close reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,7 @@ impl Reports {
         Self { second: now, left: EVENTS_PER_SECOND, suppressed: 0 }
     }
 
-    /// Whether an event may be reported, and then how many were not since the one before.
+    /// Returns whether an event may be reported, and then how many were not since the one before.
     pub(super) fn may(&mut self, now: Instant) -> Option<u64> {
         if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
             self.second = now;

@@ -47,7 +47,7 @@ impl<R: Into<Self>> From<(StatusCode, R)> for Response {
     }
 }
 
-/// What an error says of itself is the response.
+/// Makes the response of an error.
 impl<R: Into<Self>, E: Into<Self>> From<Result<R, E>> for Response {
     fn from(result: Result<R, E>) -> Self {
         match result {

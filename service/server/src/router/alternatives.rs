@@ -19,7 +19,7 @@ impl Router {
         self
     }
 
-    /// Whether [`Self::find_alternative`] must find what answers a request, and [`Self::find`] is not enough.
+    /// Returns whether [`Self::find_alternative`] must find what answers a request, and [`Self::find`] is not enough.
     #[inline]
     pub(crate) fn has_alternatives(&self) -> bool {
         self.has_alternatives
@@ -76,7 +76,7 @@ impl Router {
         }
     }
 
-    /// What answers by a pattern. Where the one that fits best does not take the request, the others are tried in the
+    /// Returns what answers by a pattern. Where the one that fits best does not take the request, the others are tried in the
     /// order in which they were given.
     fn find_pattern_of<'r, 'h>(
         &'r self,
@@ -102,7 +102,7 @@ impl Router {
         None
     }
 
-    /// What answers a request on a route; `None`: the route is not there for it.
+    /// Returns what answers a request on a route; `None`: the route is not there for it.
     fn found_of(&self, route: usize, request: &Request<'_>) -> Option<(RouteId, Found<'_>)> {
         let (number, found) = self.found(route, request.method());
         let Found::Handler(handler) = found else { return Some((number, found)) };

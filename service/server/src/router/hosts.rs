@@ -85,7 +85,7 @@ fn host_of(authority: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// Whether a request can ask for this host.
+/// Checks whether a request can ask for this host.
 fn check(name: &str) -> Result<(), String> {
     if name.starts_with('[') && name.ends_with(']') {
         return match name[1..name.len() - 1].parse::<std::net::Ipv6Addr>() {

@@ -10,7 +10,7 @@ use crate::Handler;
 pub(super) struct Methods {
     path: Box<str>,
     handlers: Vec<(Method, Box<dyn Handler>)>,
-    /// What answers the other methods.
+    /// Handler of the other methods.
     any: Option<Box<dyn Handler>>,
     /// The `Allow` field: what is routed, HEAD with GET, and OPTIONS always.
     allow: HeaderValue,
@@ -36,7 +36,7 @@ impl Methods {
         &self.allow
     }
 
-    /// Whether the method was free.
+    /// Returns whether the method was free.
     pub(super) fn add(&mut self, method: Method, handler: Box<dyn Handler>) -> bool {
         if self.handlers.iter().any(|(known, _)| *known == method) {
             return false;
@@ -54,14 +54,14 @@ impl Methods {
         true
     }
 
-    /// Whether nothing answered any method yet.
+    /// Returns whether nothing answered any method yet.
     pub(super) fn add_any(&mut self, handler: Box<dyn Handler>) -> bool {
         let is_free = self.any.is_none();
         self.any = Some(handler);
         is_free
     }
 
-    /// Whether all handlers take any method.
+    /// Returns whether all handlers take any method.
     pub(super) fn is_any(&self) -> bool {
         self.handlers.is_empty()
     }

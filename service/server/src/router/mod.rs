@@ -43,7 +43,7 @@ pub use rest::Rest;
 /// ```
 #[derive(Default)]
 pub struct Router {
-    /// By the octets of the path.
+    /// By the bytes of the path.
     exact: HashMap<Box<[u8]>, usize, foldhash::fast::FixedState>,
     patterns: matchit::Router<usize>,
     /// Each pattern alone, for routes whose conditions do not hold.
@@ -83,11 +83,11 @@ impl<H: Handler> Handler for Either<H> {
 pub struct RouteError {
     /// The path as given.
     pub path: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub what: String,
 }
 
-/// Where the names of a router stand, counted from its first.
+/// Position of the names of a router, counted from its first.
 const FALLBACK: u32 = 0;
 const CLAIMED: u32 = 1;
 const ROUTES: u32 = 2;
@@ -114,7 +114,7 @@ impl RouteId {
 /// The parts of a path that stand for parameters of its route.
 pub(crate) type Parameters<'r, 'p> = Option<matchit::Params<'r, 'p>>;
 
-/// What a router says of a request.
+/// Result of routing a request.
 pub(crate) enum Found<'r> {
     Handler(&'r dyn Handler),
     /// The path exists, but not for this method: these are allowed.
@@ -318,7 +318,7 @@ impl Router {
         self
     }
 
-    /// Whether every route given so far can be.
+    /// Checks whether every route given so far can be.
     ///
     /// # Errors
     ///
@@ -365,7 +365,7 @@ impl Router {
         self.has_alternatives |= handler.alternatives().is_some();
     }
 
-    /// Who claims a path that no route takes.
+    /// Returns who claims a path that no route takes.
     fn claimant(&self, path: &[u8]) -> Option<&dyn Handler> {
         if self.claimed.is_empty() {
             return None;
@@ -402,7 +402,7 @@ impl Router {
         self
     }
 
-    /// Whether such a path is to be refused.
+    /// Returns whether such a path is to be refused.
     #[inline]
     pub(crate) fn is_disguised(&self, head: &Head) -> bool {
         self.refuses_disguises && self.finds_another(head)
@@ -453,7 +453,7 @@ impl Router {
         }
     }
 
-    /// What answers `method` on a route.
+    /// Returns what answers `method` on a route.
     #[inline]
     fn found(&self, route: usize, method: &Method) -> (RouteId, Found<'_>) {
         let methods = &self.routes[route];
@@ -465,7 +465,7 @@ impl Router {
         (RouteId(self.first_number + ROUTES + route as u32), found)
     }
 
-    /// What answers a path that no route has.
+    /// Returns what answers a path that no route has.
     #[inline]
     fn find_rest(&self, path: &[u8]) -> (RouteId, Found<'_>) {
         let (name, handler) = if let Some((at, handler)) = self.below.find(path) {

@@ -1,4 +1,4 @@
-//! What answers where no route matches.
+//! Handlers for requests that no route matches.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use crate::{Handler, Reply, Request, Response, StatusCode};
 /// Handlers of the paths that they claim.
 pub(super) type Claimed = Vec<(fn(&str) -> bool, Box<dyn Handler>)>;
 
-/// Who claims a path.
+/// Returns who claims a path.
 #[inline]
 pub(super) fn claimant<'c>(claimed: &'c Claimed, path: &str) -> Option<&'c dyn Handler> {
     let found = claimed.iter().find(|(claims, _)| claims(path));
     found.map(|(_, handler)| &**handler)
 }
 
-/// What was taken out of a router: who claims a path, then the fallback.
+/// Handlers that were taken out of a router: those that claim a path, then the fallback.
 pub struct Rest {
     pub(super) claimed: Claimed,
     pub(super) fallback: Option<Box<dyn Handler>>,

@@ -18,7 +18,7 @@ pub(super) struct Sockets {
     are_open: Vec<bool>,
     /// Why others that should have some have none.
     refused: Vec<Error>,
-    /// What the system does with datagrams: of the first that are open.
+    /// Work on datagrams that the system takes over: of the first that are open.
     offloads: Option<Offloads>,
 }
 
@@ -56,7 +56,7 @@ impl Sockets {
         }
     }
 
-    /// What the workers, of this number, make of them.
+    /// Returns what the workers, of this number, make of them.
     pub(super) fn plan(
         self,
         addresses: &[Address],
@@ -74,7 +74,7 @@ impl Sockets {
     }
 }
 
-/// What each worker begins with.
+/// Values that each worker begins with.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The addresses of the UDP sockets, by the listeners' indexes.

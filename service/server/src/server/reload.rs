@@ -1,4 +1,4 @@
-//! What changes while a server runs.
+//! Settings that change while a server runs.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Running {
         self.change(Change::Limits(Box::new(limits)));
     }
 
-    /// Whether answers tell what they took, as [`Server::server_timing`](crate::Server::server_timing) says, from here on. Returns when each worker
+    /// Sets whether responses tell their times, as [`Server::server_timing`](crate::Server::server_timing) says, from here on. Returns when each worker
     /// knows.
     pub fn set_server_timing(&self, tells: bool) {
         self.change(Change::ServerTiming(tells));

@@ -1,4 +1,4 @@
-//! What is refused before a server starts.
+//! Mistakes that are refused before a server starts.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What one connection may do before the others have their turn, in whatever its events travel.
+//! Limits of one connection before the others have their turn, in whatever its events travel.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -90,7 +90,7 @@ fn most_of_a_turn(opening: &[u8], event: &[u8]) -> Most {
     most
 }
 
-/// What this thread had of the processor.
+/// Returns what this thread had of the processor.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }

@@ -18,7 +18,7 @@ const SEEDS: u64 = 128;
 /// Longer than every deadline of a server.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// What the handlers of one connection saw, by its name.
+/// Observations of the handlers of one connection, by its name.
 type Log = Rc<RefCell<Vec<String>>>;
 
 /// A worker whose handlers answer with everything that a request says, and note it.
@@ -39,7 +39,7 @@ fn service(log: &Log) -> HttpService {
     HttpService::new(router, Limits::default(), vec![None, None], wall_clock, now)
 }
 
-/// What a client sends, and after how long it sends the next.
+/// Pieces that a client sends, and after how long it sends the next.
 type Script = Vec<(Vec<u8>, Duration)>;
 
 /// A request over HTTP/1.1. Few kinds, so that different clients send the same, or nearly.
@@ -64,7 +64,7 @@ fn block(name: &str, random: &mut Random) -> Vec<u8> {
     block.extend(string("a"));
     let path = ["/echo", "/ping", "/other/7"][random.within(0..=2)];
     if random.once_in(2) {
-        // The same octets for every client: an entry of the dynamic table, whatever that is.
+        // The same bytes for every client: an entry of the dynamic table, whatever that is.
         block.extend([0x84 + 0x3a + random.within(0..=3) as u8]);
     }
     block.push(if random.once_in(2) { 0x44 } else { 0x04 });
@@ -120,7 +120,7 @@ fn client(script: &Script) -> impl FnMut(&mut Wire<'_>) + use<> {
     }
 }
 
-/// What each of these connections receives from one worker, and what the handlers saw of it.
+/// Returns what each of these connections receives from one worker, and what the handlers saw of it.
 fn play(scripts: &[(&str, &Script)]) -> Vec<(Vec<u8>, Vec<String>)> {
     let log = Log::default();
     let make = |_| service(&log);

@@ -1,4 +1,4 @@
-//! What a limit ends is reported with the limit's name, at the level that is the program's default.
+//! Reports of what a limit ends: they are made with the limit's name, at the level that is the program's default.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What the access log says of the time of requests, on a simulated network: its clock moves as the tests say.
+//! Times of requests in the access log, on a simulated network: its clock moves as the tests say.
 
 use bolide_eventloop::Limits as LoopLimits;
 use bolide_simnet::{Faults, Simulation, Wire};
@@ -11,7 +11,7 @@ use crate::{AccessLog, Exchange, Io, LogFormat, LogTarget, Reply, Request, Respo
 use crate::{End, StatusCode};
 use bolide_observability::{Profile, Stage};
 
-/// What the handlers and the client wait for, in milliseconds.
+/// Time that the handlers and the client wait for, in milliseconds.
 const BODY_MS: u64 = 30;
 const ANSWER_MS: u64 = 20;
 const REST_MS: u64 = 40;

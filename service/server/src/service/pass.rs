@@ -125,14 +125,14 @@ impl HttpService {
     }
 }
 
-/// What a session left when it acted: when it is to act again, and what it has not read.
+/// State that a session left when it acted: when it is to act again, and what it has not read.
 #[derive(Clone, Copy)]
 struct Left {
     deadline: Option<Instant>,
     unread_bytes: usize,
 }
 
-/// What the loop is to do with the session next.
+/// Returns what the loop is to do with the session next.
 #[inline]
 fn after(session: &mut Session, turn: &Turn<'_, Message>, left: Left, is_idle: bool) -> After {
     let Left { deadline, unread_bytes } = left;

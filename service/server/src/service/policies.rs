@@ -1,4 +1,4 @@
-//! What a policy says holds for every final response of its exchange, and a derived head is what inner handlers see.
+//! Effects of a policy: it holds for every final response of its exchange, and a derived head is what inner handlers see.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! What is planted in one stage shows in that stage only: on a simulated network, by clocks that stand still
+//! Check that what is planted in one stage shows in that stage only: on a simulated network, by clocks that stand still
 //! unless a test moves them.
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use super::*;
 use crate::{BodyStream, End, Exchange as Driver, Io, Pull, Reply, Request, Response};
 use bolide_observability::{Profile, ProfileSnapshot, Stage};
 
-/// What is planted, in nanoseconds.
+/// Time that is planted, in nanoseconds.
 pub(super) const PLANTED_NS: u64 = 50_000;
 
 thread_local! {
@@ -144,7 +144,7 @@ fn ask_over_tls(simulation: &mut Simulation<HttpService>, client: &ClientTls, pa
     assert!(answers.borrow()[0].1, "no answer");
 }
 
-/// What the stages took, in the number of what is planted; nothing else takes any time.
+/// Returns what the stages took, in the number of what is planted; nothing else takes any time.
 fn planted(snapshot: &ProfileSnapshot) -> Vec<(Stage, u64)> {
     let of = |stage: &crate::StageSnapshot| {
         let nanos = stage.spent.as_nanos() as u64;

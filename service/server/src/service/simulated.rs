@@ -185,7 +185,7 @@ fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
     (client, expected)
 }
 
-/// What an HTTP/2 client has got back, by exchange.
+/// Responses of an HTTP/2 client, by exchange.
 pub(super) type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
 
 /// A client of our own core that opens all of its streams at once.
@@ -326,7 +326,7 @@ fn run(seed: u64, faults: Faults) -> Run {
     Run { simulation, pipelines, streams }
 }
 
-/// What clients over TLS got.
+/// Returns what clients over TLS got.
 fn run_over_tls(seed: u64, faults: Faults) -> (Vec<(Vec<Exchange>, Answers)>, Stats) {
     let (server, client) = tls(wall_clock);
     let make = |_| service(Some(server));
@@ -346,7 +346,7 @@ fn run_over_tls(seed: u64, faults: Faults) -> (Vec<(Vec<Exchange>, Answers)>, St
     (clients, stats)
 }
 
-/// No slower than what a server takes for a stalled reader: 500 octets a second.
+/// No slower than what a server takes for a stalled reader: 500 bytes a second.
 fn rough(seed: u64) -> Faults {
     let rough = Faults::rough(&mut Random::new(seed));
     Faults {

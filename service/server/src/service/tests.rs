@@ -1,4 +1,4 @@
-//! What a request costs in allocations: nothing, once a connection has served a few.
+//! Allocations of a request: nothing, once a connection has served a few.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

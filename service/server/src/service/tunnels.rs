@@ -1,4 +1,4 @@
-//! What a tunnel costs while its reader waits: in proportion to what arrives, in however many pieces.
+//! Cost of a tunnel while its reader waits: in proportion to what arrives, in however many pieces.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -24,7 +24,7 @@ impl Owner for Deaf {
     fn on_message(&mut self, _: Kind, _: Payload, _: End, _: &mut Socket<'_, '_>) {}
 }
 
-/// What a worker allocates in bytes while a WebSocket that receives nothing is sent this many DATA frames of one byte.
+/// Returns what a worker allocates in bytes while a WebSocket that receives nothing is sent this many DATA frames of one byte.
 fn allocated_for(frames: usize) -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -18,10 +18,10 @@ use crate::{Exchange, Io, Reply, Request, body_limit};
 
 const MIB: usize = 1 << 20;
 
-/// What each upload of the table sends.
+/// Size of each upload of the table.
 const UPLOAD_BYTES: usize = 16 * MIB;
 
-/// What a handler has received of its requests, and when the latest came.
+/// Bytes that a handler has received of its requests, and when the latest came.
 type Received = Rc<RefCell<(usize, Vec<Instant>)>>;
 
 /// Reads and discards; or, if `stalls`, keeps what comes and says nothing.
@@ -75,7 +75,7 @@ struct Uploader {
     head: Head,
     /// How much of what arrived has been used.
     read: usize,
-    /// What is still to be sent.
+    /// Bytes that are still to be sent.
     left: usize,
     piece: Bytes,
     asked: Option<ExchangeId>,

@@ -1,4 +1,4 @@
-//! What a client makes a session keep.
+//! Memory that a client makes a session keep.
 
 use super::Session;
 use crate::exchange::{Active, WaitingBody};

@@ -11,7 +11,7 @@ use crate::refusal::admit;
 use crate::work::Work;
 use crate::{Handler, Reply, WHOLE_BODY_BYTES};
 
-/// What is known of a request's body before its handler is called.
+/// Facts about a request's body before its handler is called.
 #[derive(Debug)]
 pub(super) struct Offer {
     /// How long it may get.
@@ -70,7 +70,7 @@ impl Session {
         }
     }
 
-    /// What followed a request's body stands in the context's head, which the orders may use again.
+    /// Hands on the trailers: they stand in the context's head, which the orders may use again.
     pub(super) fn trailers(&mut self, id: ExchangeId, work: &mut Work<'_>) {
         let trailers = std::mem::take(work.cx.head);
         if let Ok(index) = self.index(id)

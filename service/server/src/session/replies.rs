@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Who was to answer passes the request on.
+    /// Passes the request on, as its first handler wishes.
     pub(super) fn pass_on(&mut self, id: ExchangeId, work: &mut Work<'_>) {
         let Ok(index) = self.index(id) else { return };
         let Some(other) = self.exchanges[index].or_else.take() else {

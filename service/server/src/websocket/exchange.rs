@@ -30,10 +30,10 @@ pub(super) struct Core {
     pub(super) paused: bool,
     /// When the owner wants to be woken.
     pub(super) alarm: Option<Instant>,
-    /// What was received and not looked at.
+    /// Bytes that were received and not looked at.
     input: PieceQueue,
     input_ended: bool,
-    /// What the connection did not take.
+    /// Bytes that the connection did not take.
     refused: Option<Bytes>,
     pub(super) limits: PeerLimits,
     /// When the peer was heard last.
@@ -128,7 +128,7 @@ impl Core {
         false
     }
 
-    /// Whether the peer had its time for a message and has not completed it. Time in which nothing is read does not
+    /// Returns whether the peer had its time for a message and has not completed it. Time in which nothing is read does not
     /// count against it.
     fn is_message_late(&mut self, now: Instant) -> bool {
         if self.message_by.is_none_or(|at| at > now) {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::exchange::Core;
 use crate::{Io, LocalWaker, Waker};
 
-/// What owns a WebSocket connection.
+/// The owner of a WebSocket connection.
 ///
 /// Everything happens on the worker's thread. Nothing is called after [`Self::on_close`].
 pub trait Owner: fmt::Debug + 'static {
@@ -126,7 +126,7 @@ impl Socket<'_, '_> {
         self.core.limits.output_bytes = bytes;
     }
 
-    /// Whether the connection takes more now.
+    /// Returns whether the connection takes more now.
     #[must_use]
     pub fn is_sendable(&self) -> bool {
         self.io.is_sendable()
@@ -183,13 +183,13 @@ impl Socket<'_, '_> {
         self.io.local()
     }
 
-    /// What the kernel has measured of the client's connection, by a system call.
+    /// Returns what the kernel has measured of the client's connection, by a system call.
     #[must_use]
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         self.io.tcp_info()
     }
 
-    /// What BBR believes of the client's connection, by two system calls; `None` where it is not its congestion
+    /// Returns what BBR believes of the client's connection, by two system calls; `None` where it is not its congestion
     /// control.
     #[must_use]
     pub fn bbr(&self) -> Option<BbrInfo> {

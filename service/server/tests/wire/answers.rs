@@ -1,4 +1,4 @@
-//! What handlers answer, as it arrives on the wire.
+//! Responses of handlers, as they arrive on the wire.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};

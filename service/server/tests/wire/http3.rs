@@ -31,7 +31,7 @@ impl DatagramSink for Socket {
     }
 }
 
-/// What has come of one response.
+/// Parts of one response that have come.
 #[derive(Debug, Default)]
 struct Answer {
     status: u16,
@@ -190,7 +190,7 @@ fn tls_of(rules: HandshakeRules) -> Tls {
     Tls::of(&ServerOptions { identities, rules, ..ServerOptions::default() }).expect("settings")
 }
 
-/// Who has asked for `/held`.
+/// Responder of the request for `/held`.
 static HELD: Mutex<Option<Responder>> = Mutex::new(None);
 
 fn routes() -> Router {
@@ -224,7 +224,7 @@ fn answered(metrics: &Metrics) -> u64 {
     metrics.snapshot().routes.iter().flat_map(|route| route.statuses).sum()
 }
 
-/// What a response over TLS says.
+/// Returns what a response over TLS says.
 fn over_tls(address: SocketAddr) -> String {
     use std::io::{Read, Write};
     let clock = WallClock(SystemTime::now);

@@ -1,4 +1,4 @@
-//! What handlers have of a request beyond their call: its body, its facts, events for its client, what others share.
+//! Access of handlers to a request beyond their call: its body, its facts, events for its client, what others share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};

@@ -123,7 +123,7 @@ fn slow_head_and_slow_body() {
     assert_eq!(kinds.last(), Some(&7), "{kinds:?}");
 }
 
-/// What became of an exchange, as its handler saw it.
+/// Fate of an exchange, as its handler saw it.
 #[derive(Debug)]
 struct Watched {
     aborts: Sender<&'static str>,

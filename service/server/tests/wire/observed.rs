@@ -1,4 +1,4 @@
-//! What metrics and access log say of what happened on the wire.
+//! Metrics and access log of what happened on the wire.
 
 use std::io::ErrorKind;
 use std::path::Path;

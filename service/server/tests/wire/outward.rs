@@ -14,7 +14,7 @@ use bolide_server::{
 
 use crate::raw_client::Served;
 
-/// What has come back, or why nothing has.
+/// Bytes that have come back, or why nothing has.
 type Slot = Rc<RefCell<Option<Result<Vec<u8>, io::ErrorKind>>>>;
 
 /// Answers with what the other server says.

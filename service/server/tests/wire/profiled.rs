@@ -1,4 +1,4 @@
-//! Where the CPU time goes, on real threads by real clocks.
+//! Profile of the CPU time, on real threads by real clocks.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What can be reached from a root, and what can't: by the kernel's help, and without it.
+//! Paths that can be reached from a root, and those that can't: by the kernel's help, and without it.
 
 use std::os::unix::fs::symlink;
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder `root` with things in it, beside things that nobody may see.
+/// A directory `root` with things in it, beside things that nobody may see.
 struct Tree {
     temporary: TempDir,
 }
@@ -28,7 +28,7 @@ impl Tree {
         self.temporary.path().join("root")
     }
 
-    /// The folder, opened in each way.
+    /// The directory, opened in each way.
     fn folders(&self) -> [Folder; 2] {
         [true, false].map(|by_kernel| {
             let folder = Folder::open(&self.root()).unwrap();

@@ -1,4 +1,4 @@
-//! What a file in memory costs.
+//! Cost of a file in memory.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

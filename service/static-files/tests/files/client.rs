@@ -1,4 +1,4 @@
-//! A server of a folder made for one test, and a client that writes bytes.
+//! A server of a directory made for one test, and a client that writes bytes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -61,7 +61,7 @@ impl Site {
         self.running.iter().for_each(Running::shut_down);
     }
 
-    /// What was counted until the end.
+    /// Returns what was counted until the end.
     pub(crate) fn counted(mut self) -> Stats {
         self.shut_down();
         self.running.take().expect("it runs").join().expect("it ends")
@@ -113,7 +113,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
-    /// Whether all came that was announced.
+    /// True if all came that was announced.
     pub(crate) complete: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is found under which path, and what never is.
+//! Files under their paths, and those that are never found.
 
 use std::os::unix::fs::symlink;
 use std::time::Duration;

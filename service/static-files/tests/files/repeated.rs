@@ -19,7 +19,7 @@ struct Http2 {
     next: u32,
 }
 
-/// The first octet of an answer's header block, which is its status, and the body.
+/// The first byte of an answer's header block, which is its status, and the body.
 type Answer = (u8, Vec<u8>);
 
 const OK: u8 = 0x88;

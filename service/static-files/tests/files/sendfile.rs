@@ -1,4 +1,4 @@
-//! Large files that the kernel sends: the same octets as those that are read.
+//! Large files that the kernel sends: the same bytes as those that are read.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -16,14 +16,14 @@ use fastrand::Rng;
 
 use crate::client::{Client, Site};
 
-/// Octets without a period that a mistake in a place could hide behind.
+/// Bytes without a period that a mistake in a place could hide behind.
 fn noise(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Rng::with_seed(length as u64).fill(&mut bytes);
     bytes
 }
 
-/// A folder with one real file, `large`, of which every read is counted and none answers without waiting.
+/// A directory with one real file, `large`, of which every read is counted and none answers without waiting.
 #[derive(Debug, Clone)]
 struct Counting {
     path: PathBuf,
@@ -81,7 +81,7 @@ fn counting(content: &[u8], sends: bool) -> (Site, Counting) {
     (Site::serving(folder, files), disk)
 }
 
-/// Whether the system says of a file that all of it is in memory.
+/// Returns whether the system says of a file that all of it is in memory.
 fn is_cached(path: &PathBuf) -> bool {
     let file = File::open(path).unwrap();
     let version = FileVersion::of(&file).unwrap();

@@ -12,7 +12,7 @@ use crate::client::{Client, Site};
 
 const LARGE_BYTES: u64 = 1024 * 1024;
 
-/// What holds every call that it is asked about until it is opened.
+/// Gate that holds every call until it is opened.
 #[derive(Debug, Default)]
 struct Gate {
     is_open: Mutex<bool>,

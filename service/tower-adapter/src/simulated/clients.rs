@@ -72,7 +72,7 @@ pub(super) fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
     (client, expected)
 }
 
-/// What has come of each answer, and whether it has ended.
+/// Bytes of each response, and whether it has ended.
 pub(super) type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
 
 /// A client of HTTP/2 that opens all of its streams at once.

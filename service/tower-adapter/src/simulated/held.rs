@@ -1,4 +1,4 @@
-//! What a client makes the adapter keep: each charge is driven to its bound, and what the allocator counts is held against what the worker's
+//! Memory that a client makes the adapter keep: each charge is driven to its bound, and what the allocator counts is held against what the worker's
 //! account says.
 
 use std::convert::Infallible;
@@ -21,14 +21,14 @@ use super::wall_clock;
 use crate::handler::{Recipe, TowerHandler};
 use crate::{Body, default_limits};
 
-/// What a connection has of its own before it is charged with anything, and what the worker keeps for the next one, in bytes.
+/// Memory that a connection has of its own before it is charged with anything, and that the worker keeps for the next one, in bytes.
 const UNCHARGED_BYTES: usize = 64 * 1024;
 
 /// How large the pieces of the service's responses are, in bytes: after a first one of this size a second one is asked for.
 const FIRST_BYTES: usize = 16 * 1024;
 const SECOND_BYTES: usize = 128 * 1024;
 
-/// What a client sends by each tunnel, in bytes.
+/// Bytes that a client sends by each tunnel.
 const PIPED_BYTES: usize = 16 * 1024;
 
 /// The tunnels that the service has taken.
@@ -44,9 +44,9 @@ struct Charge {
     what: &'static str,
     /// The limits that bound it.
     bound: &'static str,
-    /// What they come to for one connection, in bytes.
+    /// Bound for one connection, in bytes.
     bound_bytes: usize,
-    /// What the client sends on a stream.
+    /// Bytes that the client sends on a stream.
     asks: fn(u32) -> Vec<u8>,
 }
 
@@ -121,7 +121,7 @@ async fn serve(mut request: http::Request<Body>) -> Result<http::Response<Pieces
 }
 
 impl Charge {
-    /// What one connection is charged with, and what is allocated for it, in bytes.
+    /// Returns what one connection is charged with, and what is allocated for it, in bytes.
     fn drive(&self) -> (usize, usize) {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         let recipe = Recipe {

@@ -47,7 +47,7 @@ impl Gate {
     }
 }
 
-/// What all exchanges share.
+/// State that all exchanges share.
 #[derive(Default)]
 pub(super) struct World {
     waiting: RefCell<Vec<Rc<Gate>>>,

@@ -10,7 +10,7 @@ use bolide_server::{MovableWaker, Request};
 
 pub(crate) use state::State;
 
-/// What a future of an exchange rings when it can go on.
+/// Waker of an exchange's future.
 #[derive(Debug)]
 pub(crate) struct Bell {
     pub(crate) state: State,

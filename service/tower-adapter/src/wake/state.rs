@@ -1,4 +1,4 @@
-//! Whether an exchange has to be polled: the one atomic between its worker and whoever wakes it.
+//! State of an exchange's wakes: the one atomic between its worker and whoever wakes it.
 //!
 //! A wake while the exchange is polled is kept for the end of that poll, so none is lost; only the
 //! first of many wakes of a resting exchange costs a mail.
@@ -61,7 +61,7 @@ impl State {
         !rested
     }
 
-    /// Whether a poll is due.
+    /// Returns whether a poll is due.
     pub(crate) fn is_rung(&self) -> bool {
         self.0.load(Ordering::Acquire) == RUNG
     }

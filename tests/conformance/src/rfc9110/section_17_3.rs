@@ -1,4 +1,4 @@
-//! RFC 9110 §17.3: attacks based on file and path names. A file named `secret` lies beside the folder
+//! RFC 9110 §17.3: attacks based on file and path names. A file named `secret` lies beside the directory
 //! that is served, another beside `files` in it.
 
 use crate::{After, Case};

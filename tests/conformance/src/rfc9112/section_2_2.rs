@@ -38,7 +38,7 @@ fn bare_cr() -> Vec<Case> {
     ]
 }
 
-/// What stands between messages.
+/// Returns what stands between messages.
 fn around() -> Vec<Case> {
     vec![
         Case::accepted("empty-line-before", "\r\nGET /ping HTTP/1.1\r\nHost: a\r\n\r\n"),

@@ -108,7 +108,7 @@ fn unknown() -> Vec<Case> {
     cases
 }
 
-/// What looks like `chunked` to some.
+/// Returns cases that look like `chunked` to some.
 fn spelling() -> Vec<Case> {
     let wrong = [
         ("coding-with-prefix", "Transfer-Encoding: xchunked"),

@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
 const PAGE: &str = include_str!("browsers.html");
 
-/// What Chromium is started with: no window, and nothing that it would look for elsewhere.
+/// Arguments that Chromium is started with: no window, and nothing that it would look for elsewhere.
 const CHROMIUM: [&str; 10] = [
     "--headless",
     "--no-sandbox",

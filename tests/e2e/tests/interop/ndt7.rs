@@ -72,13 +72,13 @@ fn names_in(folder: &Path) -> Vec<String> {
     files.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect()
 }
 
-/// What the relay lets through in each direction, in bits per second.
+/// Rate of the relay in each direction, in bits per second.
 const PATH_BITS: f64 = 40_000_000.0;
 
 /// The relay makes up for so much of a delay: little beside a test of ten seconds.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
-/// What stands in the relay or in its sockets must be little beside a test of ten seconds.
+/// Size of the relay's and its sockets' buffers: little beside a test of ten seconds.
 const RELAY_BUFFER_BYTES: usize = 32 * 1024;
 
 /// Carries each connection to `server`, both ways at [`PATH_BITS`]: on a path of a known rate two clients can be

@@ -72,7 +72,7 @@ fn nghttp_with_small_windows() {
     let Some(nghttp) = find("nghttp", "nghttp_with_small_windows") else { return };
     let servers = Server::start_everywhere();
     for url in servers.iter().flat_map(Server::both) {
-        // Windows of 2^10 - 1 octets: the server stalls and goes on for each of them.
+        // Windows of 2^10 - 1 bytes: the server stalls and goes on for each of them.
         let echo = format!("{url}/echo?size=1048576");
         let answer = run(&nghttp, ["--no-verify-peer", "-w10", "-W16", &echo]).well();
         assert_same(&answer.stdout, &vec![b'x'; 1024 * 1024], url);

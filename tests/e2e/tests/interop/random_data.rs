@@ -1,4 +1,4 @@
-//! Gigabytes of random data through curl and back, compared octet by octet while they arrive.
+//! Gigabytes of random data through curl and back, compared byte by byte while they arrive.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use bolide_e2e::{assert_same, random};
 use bolide_launcher::{Server, find};
 
-/// What is sent at a time; no multiple of any buffer's size, in bytes.
+/// Size that is sent at a time: no multiple of any buffer's size, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024 + 13;
 
 /// How much is sent each way, in pieces: enough to pass 32-bit counts in CI, and a look elsewhere.
@@ -17,7 +17,7 @@ fn pieces() -> usize {
     (bytes / PIECE_BYTES as u64) as usize + 1
 }
 
-/// Random octets, with the piece's number in front: no two pieces are alike.
+/// Random bytes, with the piece's number in front: no two pieces are alike.
 fn stamp(piece: &mut [u8], number: usize) {
     piece[..8].copy_from_slice(&(number as u64).to_be_bytes());
 }

@@ -1,4 +1,4 @@
-//! Who the client is, and what it may do: as an operator configures it, and as a user sees it.
+//! Identity of the client, and its permissions: as an operator configures it, and as a user sees it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

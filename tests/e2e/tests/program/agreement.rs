@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bolide_launcher::{Nginx, find, program, run, scratch};
 
-/// What nginx lets through, in requests per second.
+/// Rate that nginx lets through, in requests per second.
 const RATE: f64 = 400.0;
 
 /// Requests in flight at once: more than nginx answers in a hundredth of a second, so that it

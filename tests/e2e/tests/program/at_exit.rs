@@ -1,4 +1,4 @@
-//! What a server has to write when it ends: nothing of it is lost.
+//! Output that a server has to write when it ends: nothing of it is lost.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Reads until these octets have come.
+/// Reads until these bytes have come.
 fn until(stream: &mut TcpStream, wanted: &[u8]) {
     let (mut read, mut octet) = (Vec::new(), [0]);
     while !read.ends_with(wanted) {

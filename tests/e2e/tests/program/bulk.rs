@@ -10,7 +10,7 @@ use bolide_launcher::{find, program, scratch, skip};
 /// How long the first server may take to start.
 const START_TIME: Duration = Duration::from_secs(20);
 
-/// Whether it can be run here.
+/// Returns whether it can be run here.
 fn is_possible() -> bool {
     if !rustix::process::geteuid().is_root() {
         skip("`bolide net bulk` needs a lab of root's");

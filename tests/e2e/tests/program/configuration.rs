@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bolide_launcher::{Server, find, program, root, run, scratch};
 
-/// A configuration file in a folder of its own.
+/// A configuration file in a directory of its own.
 fn file(test: &str, text: &str) -> PathBuf {
     let path = scratch(test).join("bolide.toml");
     std::fs::write(&path, text).unwrap();
@@ -222,7 +222,7 @@ fn documented() -> Vec<String> {
     examples("docs/configuration.md", "toml")
 }
 
-/// A file with one of these examples, in a folder with all that they name.
+/// A file with one of these examples, in a directory with all that they name.
 fn example(test: &str, text: &str) -> String {
     let path = file(test, text);
     let folder = path.parent().unwrap();
@@ -257,7 +257,7 @@ fn the_documented_examples_are_fine() {
     }
 }
 
-/// Whether nginx and Caddy take the first example of theirs on a page, with what `replaced` says of each.
+/// Checks that nginx and Caddy take the first example of theirs on a page, with what `replaced` says of each.
 fn others_take(test: &str, page: &str, folder: &Path, replaced: &[(&str, &str)]) {
     let named = |name: &str| folder.join(name).display().to_string();
     let [nginx, caddy] = ["nginx", "caddyfile"].map(|language| {

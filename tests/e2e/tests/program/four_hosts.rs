@@ -15,7 +15,7 @@ use serde_json::Value;
 /// The round trips of the hosts' paths.
 const PATHS_MS: [u64; 4] = [10, 20, 40, 80];
 
-/// What the clock of the third host is ahead of the others'.
+/// Time by which the clock of the third host is ahead of the others'.
 const AHEAD_S: u64 = 3;
 
 /// More than a process that has something to do needs to be held back.
@@ -109,7 +109,7 @@ fn forward(namespace: &str) {
     run(Path::new("ip"), ["netns", "exec", namespace, "sh", "-c", write]).well();
 }
 
-/// A run of all four, whose process numbers are in files of the folder; `told` reads its standard error while it runs.
+/// A run of all four, whose process numbers are in files of the directory; `told` reads its standard error while it runs.
 fn load(
     hosts: &Hosts,
     folder: &Path,
@@ -161,7 +161,7 @@ fn number(report: &Value, path: &str) -> f64 {
 /// A group of processes whose CPU can be held back.
 struct Slowed {
     folder: PathBuf,
-    /// What limits it, what to write there to slow it down, and to let it go.
+    /// File that limits it, what to write there to slow it down, and to let it go.
     limit: (&'static str, &'static str, &'static str),
 }
 

@@ -44,7 +44,7 @@ fn load(server: &Server, requests: u32) -> Finished {
     run(program(), arguments).well()
 }
 
-/// What the load generator says succeeded.
+/// Returns what the load generator says succeeded.
 fn succeeded(finished: &Finished) -> u64 {
     let report: serde_json::Value = serde_json::from_str(&finished.text()).expect("a report");
     report["phases"][0]["counts"]["succeeded"].as_u64().expect("a number")

@@ -1,4 +1,4 @@
-//! What a route may match, rewrite and edit: one test per key, over HTTP/1.1 and HTTP/2, with files, an upstream and a
+//! Rules of routes: what one may match, rewrite and edit: one test per key, over HTTP/1.1 and HTTP/2, with files, an upstream and a
 //! fixed response behind it.
 
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ impl Got {
         Self { status: status.expect("a status"), head, body: body.to_owned() }
     }
 
-    /// Whether the head has this line, and its field no other value.
+    /// Checks that the head has this line, and its field no other value.
     #[track_caller]
     fn has(&self, line: &str) {
         let (name, _) = line.split_once(':').expect("a name");

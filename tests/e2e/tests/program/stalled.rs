@@ -14,17 +14,17 @@ const IDLE: usize = 10_000;
 /// Descriptors that this test and the server need, each.
 const DESCRIPTORS: u64 = 12_500;
 
-/// What a stalled upload may hold in the server, in bytes: the half frame that came is with its reader, so it
+/// Memory that a stalled upload may hold in the server, in bytes: the half frame that came is with its reader, so it
 /// is the connection, its stream and their tables (docs/MEMORY.md), and what an allocator adds.
 const UPLOAD_BYTES: u64 = 12 * 1024;
 
 /// The same of an idle connection of HTTP/1.1.
 const IDLE_BYTES: u64 = 2 * 1024;
 
-/// What a server that has worked holds anyway: blocks to read into, slots in advance, bytes.
+/// Memory that a server that has worked holds anyway: blocks to read into, slots in advance, bytes.
 const WORKER_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What arrives of a frame before its upload stalls, in bytes.
+/// Bytes that arrive of a frame before its upload stalls.
 const HALF_FRAME: usize = 8 * 1024;
 
 #[test]

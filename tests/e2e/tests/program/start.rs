@@ -1,4 +1,4 @@
-//! What the program says when nothing is wrong.
+//! Output of the program when nothing is wrong.
 
 use std::io::{BufRead, BufReader};
 

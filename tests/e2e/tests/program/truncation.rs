@@ -47,7 +47,7 @@ fn answer(config: &Arc<ServerConfig>, socket: TcpStream, response: &str, says_so
     let _ = sealed.sock.read_to_end(&mut Vec::new());
 }
 
-/// What a client of the proxy gets of a response whose server then ends the connection.
+/// Returns what a client of the proxy gets of a response whose server then ends the connection.
 fn passed_on(test: &str, response: &'static str, says_so: bool) -> String {
     let (config, certificate) = foreign_tls();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -80,7 +80,7 @@ async fn ask(mut sender: http2::SendRequest<Empty<Bytes>>, answers: Arc<AtomicU3
     }
 }
 
-/// Whether the server can't have acted on the request: it was never sent, or came after GOAWAY.
+/// Returns whether the server can't have acted on the request: it was never sent, or came after GOAWAY.
 fn is_untouched(error: &hyper::Error) -> bool {
     let cause = error.source().map(|cause| format!("{cause:?}")).unwrap_or_default();
     error.is_canceled()

@@ -34,7 +34,7 @@ fn socket() -> (OwnedFd, String) {
     (rustix::io::fcntl_dupfd_cloexec(listener, 20).expect("a descriptor"), address)
 }
 
-/// What a start that fails says: one sentence, and the exit code of a mistake in the configuration.
+/// Returns what a start that fails says: one sentence, and the exit code of a mistake in the configuration.
 fn refused(mut command: Command) -> String {
     let output = command.output().expect("a shell");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

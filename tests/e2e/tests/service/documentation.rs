@@ -67,7 +67,7 @@ fn every_block_of_commands_has_a_test_that_runs_it() {
     assert_eq!(found, BLOCKS, "run what is new, and name it in BLOCKS");
 }
 
-/// A folder as the commands find the repository, with the program that is tested.
+/// A directory as the commands find the repository, with the program that is tested.
 fn repository(test: &str) -> PathBuf {
     let folder = scratch(test);
     fs::create_dir_all(folder.join("target/dist")).expect("target can be written");

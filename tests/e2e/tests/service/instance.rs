@@ -19,7 +19,7 @@ pub(crate) struct Instance {
     child: Child,
     /// The server's process.
     pub(crate) id: u32,
-    /// What its processes say, line by line.
+    /// Output of its processes, line by line.
     lines: Receiver<String>,
     /// The first address that it listens on.
     pub(crate) address: String,
@@ -162,7 +162,7 @@ fn wait_for_end(id: u32) {
     }
 }
 
-/// Whether a process runs: one that has ended and was not waited for does not.
+/// Returns whether a process runs: one that has ended and was not waited for does not.
 fn is_alive(id: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let ended = state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'));

@@ -68,7 +68,7 @@ impl Machine {
         });
     }
 
-    /// Runs a script of the shell there, in a folder; it ends at the first command that fails.
+    /// Runs a script of the shell there, in a directory; it ends at the first command that fails.
     pub(crate) fn sh(&self, folder: &Path, script: &str) -> Finished {
         let folder = format!("cd '{}' && ", folder.display());
         let enter = ["--all", "--target", &self.first, "/bin/sh", "-ec"];

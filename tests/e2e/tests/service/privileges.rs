@@ -21,7 +21,7 @@ fn is_root(test: &str) -> bool {
     is_root
 }
 
-/// A folder that everybody may look into: `target` need not be.
+/// A directory that everybody may look into: `target` need not be.
 struct Folder(PathBuf);
 
 impl Folder {

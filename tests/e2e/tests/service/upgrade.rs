@@ -360,7 +360,7 @@ fn each_process_writes_its_lines_to_its_own_log() {
     assert!(other.contains("/ping?second") && other.lines().count() == 1, "{other}");
 }
 
-/// What ends while a successor starts takes it along.
+/// Checks that a process that ends while its successor starts takes it along.
 #[test]
 fn an_end_calls_an_upgrade_off() {
     let folder = scratch("an_end_calls_an_upgrade_off");

@@ -1,10 +1,10 @@
-//! What some work took: the time of this thread's processor, and memory.
+//! Cost of some work: the time of this thread's processor, and memory.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What some work took.
+/// Cost of some work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
     /// Time of the processor that this thread had: that of others doesn't count.

@@ -24,7 +24,7 @@ const PIECE: &[u8] = &[b'x'; 17];
 /// The largest number of pieces that are on their way at once.
 const AHEAD_COUNT: usize = 50;
 
-/// What one side was given of bodies, in bytes.
+/// Returns what one side was given of bodies, in bytes.
 fn take(world: &mut World, at: usize, consumes: bool) -> usize {
     let now = world.now;
     let side = &mut world.sides[at];

@@ -12,7 +12,7 @@ use crate::table::Carrier;
 use crate::talk::{Pace, Talk, measure, network, simulation};
 use crate::wire::{CHUNK, chunked, websocket_head};
 
-/// What is kept of a head that is not complete, at most: the limit of its name.
+/// Memory that is kept of a head that is not complete, at most: the limit of its name.
 const HEAD_BYTES: usize = 32 * 1024;
 
 /// The same of a frame.

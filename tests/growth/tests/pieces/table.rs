@@ -10,18 +10,18 @@ use crate::{http3, parts, proxy, server};
 /// How likely it is, at most, that a square is taken for a straight line: that of a list was in none of 1,000 runs beside busy loops.
 const BY_CHANCE: f64 = 0.03;
 
-/// What four times as many pieces may take: 4 is a straight line, 16 a square.
+/// Factor that four times as many pieces may take: 4 is a straight line, 16 a square.
 const RATIO_MAX: f64 = 8.0;
 
 /// A carrier of small pieces.
 pub(crate) struct Carrier {
-    /// What is carried, and where it goes.
+    /// Pieces that are carried, and their destination.
     pub(crate) name: &'static str,
     /// The smaller number of pieces.
     pub(crate) count: usize,
     /// Carries so many.
     pub(crate) carry: fn(usize) -> Cost,
-    /// What is kept of the pieces, and copied for each that comes, in bytes at most: the limit of what no parser can use before the last.
+    /// Bytes that are kept of the pieces, and copied for each that comes, at most: the limit of what no parser can use before the last.
     pub(crate) rest_bytes: usize,
 }
 
@@ -36,7 +36,7 @@ impl Carrier {
     }
 }
 
-/// What `count` pieces and four times as many took.
+/// Costs of `count` pieces and of four times as many.
 struct Row {
     name: &'static str,
     count: usize,

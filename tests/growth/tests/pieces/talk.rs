@@ -23,7 +23,7 @@ pub(crate) enum Pace {
     OneByOne,
 }
 
-/// What one end sends.
+/// Bytes that one end sends.
 pub(crate) struct Talk {
     greeting: Vec<u8>,
     opening: Vec<u8>,

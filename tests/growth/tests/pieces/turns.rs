@@ -1,4 +1,4 @@
-//! What a server may make a client do in one turn of the loop before other connections have theirs.
+//! Work that a server may make a client do in one turn of the loop before other connections have theirs.
 
 use std::cell::Cell;
 use std::io;

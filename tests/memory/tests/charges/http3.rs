@@ -18,7 +18,7 @@ struct Charge {
     what: &'static str,
     /// The limits that bound it.
     bound: &'static str,
-    /// What they come to, in bytes.
+    /// Bound of their sum, in bytes.
     bound_bytes: usize,
     fill: fn(&mut World),
 }
@@ -135,7 +135,7 @@ fn responses(world: &mut World) {
 }
 
 impl Charge {
-    /// What the connection was charged with, and what the allocator counted.
+    /// Returns what the connection was charged with, and what the allocator counted.
     fn drive(&self) -> Figures {
         let mut world = World::connected(1);
         // What is overtaken would be taken for lost.

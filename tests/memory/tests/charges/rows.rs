@@ -8,7 +8,7 @@ use allocation_counter::measure;
 use crate::fills;
 use crate::world::World;
 
-/// What connections have of their own before they are charged with anything, and what the worker keeps for the next one, in
+/// Memory that connections have of their own before they are charged with anything, and that the worker keeps for the next one, in
 /// bytes.
 const UNCHARGED_BYTES: usize = 64 * 1024;
 
@@ -17,7 +17,7 @@ struct Charge {
     what: &'static str,
     /// The limits that bound it.
     bound: &'static str,
-    /// What they come to for one connection, in bytes.
+    /// Bound for one connection, in bytes.
     bound_bytes: usize,
     /// How many connections do it at once.
     connections: usize,
@@ -180,7 +180,7 @@ const CHARGES: &[Charge] = &[
     },
 ];
 
-/// What one charge came to, in bytes.
+/// Figures of one charge, in bytes.
 pub(crate) struct Figures {
     pub(crate) held: usize,
     pub(crate) allocated: usize,

@@ -17,7 +17,7 @@ pub(crate) struct World {
     step: Box<dyn FnMut() -> Stats>,
     pub(crate) address: SocketAddr,
     pub(crate) stats: Stats,
-    /// What else is to happen between two turns: an upstream's part.
+    /// Function that is called between two turns: an upstream's part.
     pub(crate) beside: Box<dyn FnMut()>,
 }
 

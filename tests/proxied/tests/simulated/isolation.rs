@@ -22,7 +22,7 @@ const SEEDS: u64 = 128;
 
 const UPSTREAM: &str = "203.0.113.1:9000";
 
-/// What the upstream was asked, by the name in the path.
+/// Requests to the upstream, by the name in the path.
 type Log = Rc<RefCell<Vec<String>>>;
 
 /// A server that answers with all that a request says, and notes it.
@@ -82,7 +82,7 @@ impl Role for Mirror {
     fn settled(&mut self, _: &mut Orders<'_>) {}
 }
 
-/// What a client sends, piece by piece, and how long it waits after each.
+/// Pieces that a client sends, and how long it waits after each.
 type Script = Vec<(Vec<u8>, Duration)>;
 
 /// A request over HTTP/1.1, whose body comes by length or in chunks.
@@ -142,7 +142,7 @@ fn client(script: &Script) -> impl FnMut(&mut Wire<'_>) + use<> {
     }
 }
 
-/// What each of these clients receives through one proxy, and what the upstream was asked for it.
+/// Returns what each of these clients receives through one proxy, and what the upstream was asked for it.
 fn play(scheme: &str, scripts: &[(&str, &Script)]) -> Vec<(Vec<u8>, Vec<String>)> {
     let start = Instant::now();
     let upstream = Upstream::parse(&format!("{scheme}://{UPSTREAM}")).expect("an upstream");

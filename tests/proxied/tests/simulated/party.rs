@@ -12,7 +12,7 @@ use bolide_simnet::Wire;
 /// How large the pieces of bodies are, in bytes.
 const PIECE_BYTES: usize = 3000;
 
-/// What a party does: told what comes, it gives orders.
+/// Role of a party: told what comes, it gives orders.
 pub(crate) trait Role {
     /// Something came. Data has been reported as consumed.
     fn event(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>);

@@ -1,4 +1,4 @@
-//! Who asks, and who answers behind the proxy.
+//! The clients, and the origin behind the proxy.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use bolide_server::{Bytes, Method, StatusCode};
 
 use crate::party::{Orders, Role};
 
-/// What the origin does to a request: part of its path, so that a seed decides it.
+/// Treatment of a request by the origin: part of its path, so that a seed decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is answered with its body.

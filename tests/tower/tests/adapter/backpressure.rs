@@ -21,7 +21,7 @@ use crate::start::{get as request, http2, in_time, start};
 
 const PIECE: usize = 64 * 1024;
 const PIECES: usize = 1024;
-/// What the buffers of two kernels and one client may hold, in bytes.
+/// Bytes that the buffers of two kernels and one client may hold.
 const HELD: usize = 32 * 1024 * 1024;
 
 /// Waits until a count stands still.

@@ -1,4 +1,4 @@
-//! What the adapter promises beyond equal answers: cancellation, backpressure, wakes, shutdown.
+//! Promises of the adapter beyond equal responses: cancellation, backpressure, wakes, shutdown.
 
 #[cfg(test)]
 mod backpressure;

@@ -1,4 +1,4 @@
-//! What the log says of a service that panics.
+//! Log of a service that panics.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};

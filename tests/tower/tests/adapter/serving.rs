@@ -143,7 +143,7 @@ async fn a_service_that_keeps_to_its_thread_is_made_on_each_worker() {
     assert!((1..=2).contains(&made), "{made} services for two workers");
 }
 
-/// What a client of a Unix socket is told in answer to a request that closes.
+/// Returns what a client of a Unix socket is told in answer to a request that closes.
 async fn over_unix(path: &std::path::Path) -> String {
     let mut socket = UnixStream::connect(path).await.unwrap();
     socket.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();

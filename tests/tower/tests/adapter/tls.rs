@@ -1,4 +1,4 @@
-//! What handlers learn of the TLS connection.
+//! Facts for handlers about the TLS connection.
 
 use std::sync::Arc;
 

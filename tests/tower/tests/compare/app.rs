@@ -25,7 +25,7 @@ pub(crate) struct Person {
     age: u8,
 }
 
-/// What the extractor of a test refuses.
+/// Key that the extractor of a test refuses.
 struct Key(String);
 
 impl<S: Sync> FromRequestParts<S> for Key {

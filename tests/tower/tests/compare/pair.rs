@@ -1,4 +1,4 @@
-//! Two servers of one application, and a client that shows every octet of their answers.
+//! Two servers of one application, and a client that shows every byte of their answers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -69,7 +69,7 @@ pub(crate) struct Answer {
     /// Without `date` and `connection: close`; several values of a name in their order.
     pub(crate) fields: BTreeMap<String, Vec<String>>,
     pub(crate) body: Vec<u8>,
-    /// Whether the connection was closed after it.
+    /// True if the connection was closed after it.
     pub(crate) closed: bool,
 }
 

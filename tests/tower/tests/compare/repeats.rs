@@ -1,4 +1,4 @@
-//! Answers that come again and again: both servers say the same each time, and Bolide in the same octets.
+//! Answers that come again and again: both servers say the same each time, and Bolide in the same bytes.
 
 use crate::app::app;
 use crate::pair::{Client, Pair};

@@ -26,7 +26,7 @@ async fn echo(mut socket: WebSocket) {
     }
 }
 
-/// Takes the tunnel by hyper's own means, and turns every octet.
+/// Takes the tunnel by hyper's own means, and turns every byte.
 async fn raw(mut request: Request) -> Response {
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {

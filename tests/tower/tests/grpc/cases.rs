@@ -218,7 +218,7 @@ fn with_metadata<T>(message: T) -> Request<T> {
     request
 }
 
-/// What came back at the beginning and at the end.
+/// Checks what came back at the beginning and at the end.
 fn assert_echoed(head: &MetadataMap, trailers: &MetadataMap) {
     assert_eq!(head.get(INITIAL).unwrap(), "test_initial_metadata_value");
     let value = trailers.get_bin(TRAILING).unwrap().to_bytes().unwrap();

@@ -52,7 +52,7 @@ fn assert_passed(program: &Path, arguments: &[&str], count: usize) {
 /// grpc-go's server; it is killed when this goes out of scope.
 pub(crate) struct GoServer {
     child: Child,
-    /// Where it is asked, as a proxy has it: over h2c, and over TLS.
+    /// URLs at which it is asked, as a proxy has them: over h2c, and over TLS.
     pub(crate) urls: [String; 2],
 }
 

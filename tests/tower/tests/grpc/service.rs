@@ -152,7 +152,7 @@ where
     }
 }
 
-/// What a server of the tests runs.
+/// Application of a server of the tests.
 pub(crate) type App =
     BoxCloneSyncService<HttpRequest<bolide::tower::Body>, HttpResponse<Body>, Infallible>;
 

@@ -1,10 +1,10 @@
-//! What is uploaded: octets that nobody has to hold, and that tell their place.
+//! Content that is uploaded: bytes that nobody has to hold, and that tell their place.
 
 use std::sync::LazyLock;
 
 use fastrand::Rng;
 
-/// The octets come again after so many: a prime, so that what is lost or doubled is never a whole turn of it.
+/// The bytes come again after so many: a prime, so that what is lost or doubled is never a whole turn of it.
 const PERIOD: usize = 1_048_573;
 
 static OCTETS: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -13,13 +13,13 @@ static OCTETS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     octets
 });
 
-/// The next octets after the first `place`: at least one and at most `count`.
+/// The next bytes after the first `place`: at least one and at most `count`.
 pub(crate) fn octets_at(place: u64, count: usize) -> &'static [u8] {
     let start = (place % PERIOD as u64) as usize;
     &OCTETS[start..PERIOD.min(start + count)]
 }
 
-/// Whether `octets` are those after the first `place`.
+/// Returns whether `octets` are those after the first `place`.
 pub(crate) fn are_at(place: u64, mut octets: &[u8]) -> bool {
     let mut place = place;
     while !octets.is_empty() {

@@ -8,16 +8,16 @@ use tokio::sync::Mutex;
 use crate::client::{Framing, over_http1, over_http2};
 use crate::servers::start;
 
-/// What is uploaded over HTTP/1.1.
+/// Size that is uploaded over HTTP/1.1.
 const LENGTH: u64 = 1 << 30;
 
-/// What is uploaded over HTTP/2.
+/// Size that is uploaded over HTTP/2.
 const LENGTH_HTTP2: u64 = 64 << 20;
 
-/// What is uploaded first, for what a process needs once, it needs for any upload.
+/// Size that is uploaded first, for what a process needs once, it needs for any upload.
 const LENGTH_SMALL: u64 = 4 << 20;
 
-/// What the process may grow by during an upload to Bolide: a quarter of the smallest, six times what is seen. What the same application holds under hyper
+/// Growth of the process during an upload to Bolide: a quarter of the smallest, six times what is seen. What the same application holds under hyper
 /// is mostly 4 MB, and on a machine with one core 36 MB now and then: it is printed and not judged.
 const GROWTH_BYTES_MAX: u64 = 16 << 20;
 

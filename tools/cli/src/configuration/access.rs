@@ -214,7 +214,7 @@ fn basic(section: &mut Section<'_>) -> Result<Option<Arc<BasicAuth>>, String> {
     Ok(Some(Arc::new(auth)))
 }
 
-/// Whether a line of a file of users says anything.
+/// Returns whether a line of a file of users says anything.
 fn is_entry(line: &str) -> bool {
     !line.trim().is_empty() && !line.trim_start().starts_with('#')
 }

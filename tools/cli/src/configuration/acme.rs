@@ -95,7 +95,7 @@ fn trust(path: &std::path::Path) -> Result<Trust, String> {
     Ok(Trust::Pem(pem))
 }
 
-/// Whether the names of listeners and the CA fit together.
+/// Checks whether the names of listeners and the CA fit together.
 pub(super) fn check(acme: Option<&(Settings, Place)>, listen: &[Listen]) -> Result<(), String> {
     let wants = |one: &&Listen| one.tls.as_ref().is_some_and(|files| !files.acme.is_empty());
     let first = listen.iter().find(wants);

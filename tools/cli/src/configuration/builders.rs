@@ -1,4 +1,4 @@
-//! What a program can set by builders, a file can set too.
+//! Check that a file can set what a program can set by builders.
 
 use super::print;
 

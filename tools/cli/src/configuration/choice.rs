@@ -15,7 +15,7 @@ pub(super) fn choice<T: Clone>(
     one_of(&given, &place, key, words).map(Some)
 }
 
-/// What a word stands for.
+/// Returns what a word stands for.
 pub(super) fn one_of<T: Clone>(
     given: &str,
     place: &Place,

@@ -81,18 +81,18 @@ impl<'d> Section<'d> {
         Self { document, name, span, left: table.into_iter().collect(), known: Vec::new() }
     }
 
-    /// Where it begins.
+    /// Returns where it begins.
     pub(crate) fn place(&self) -> Place {
         self.document.place(self.span.clone())
     }
 
-    /// Where the value of a key stands that nobody has taken yet; where the section begins if there is none.
+    /// Returns where the value of a key stands that nobody has taken yet; where the section begins if there is none.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         let value = self.left.iter().find(|(known, _)| known.get_ref() == key);
         value.map_or_else(|| self.place(), |(_, value)| self.document.place(value.span()))
     }
 
-    /// A path that the file names: relative ones start at its folder.
+    /// A path that the file names: relative ones start at its directory.
     pub(crate) fn path(&self, given: &str) -> PathBuf {
         self.document.folder.join(given)
     }
@@ -231,7 +231,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Whether the value of a key that nobody has taken yet is a table.
+    /// Returns whether the value of a key that nobody has taken yet is a table.
     pub(crate) fn is_table(&self, key: &str) -> bool {
         let is_it = |(known, value): &(Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>)| {
             known.get_ref() == key && matches!(value.get_ref(), DeValue::Table(_))
@@ -246,13 +246,13 @@ impl<'d> Section<'d> {
         keys.into_iter().map(|key| key.get_ref().to_string()).collect()
     }
 
-    /// Where a key stands that nobody has taken yet.
+    /// Returns where a key stands that nobody has taken yet.
     pub(crate) fn place_of_key(&self, key: &str) -> Place {
         let found = self.left.iter().find(|(known, _)| known.get_ref() == key);
         found.map_or_else(|| self.place(), |(known, _)| self.document.place(known.span()))
     }
 
-    /// Whether a key is there that nobody has taken yet.
+    /// Returns whether a key is there that nobody has taken yet.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.left.iter().any(|(known, _)| known.get_ref() == key)
     }

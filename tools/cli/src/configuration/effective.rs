@@ -40,7 +40,7 @@ pub(crate) fn effective(path: &Path) -> Result<String, String> {
     Ok(out)
 }
 
-/// Whether a value is written below a header.
+/// Returns whether a value is written below a header.
 fn is_section(value: &DeValue<'_>) -> bool {
     match value {
         DeValue::Table(_) => true,

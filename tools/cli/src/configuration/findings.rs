@@ -1,4 +1,4 @@
-//! What a configuration says that can't work: redirects in circles, upstreams that are the server itself, routes for listeners
+//! Findings in a configuration that can't work: redirects in circles, upstreams that are the server itself, routes for listeners
 //! that are not there.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -77,7 +77,7 @@ fn hiding<'p>(one: &Placed, placed: &'p [Placed], schemes: &[bool]) -> Option<&'
     hiding
 }
 
-/// Whether a route is for every host and path of another one.
+/// Returns whether a route is for every host and path of another one.
 fn covers(wide: &Placed, narrow: &Placed) -> bool {
     let (wide, narrow) = (&wide.route, &narrow.route);
     let has_hosts = wide.hosts.is_empty()
@@ -98,7 +98,7 @@ fn schemes(one: &Placed, listen: &[Listen], says_scheme: bool) -> Vec<bool> {
     wanted.into_iter().filter(|is_secure| is_there(*is_secure)).collect()
 }
 
-/// Whether the listeners that a route names are there. A file without listeners leaves them to the flags.
+/// Checks whether the listeners that a route names are there. A file without listeners leaves them to the flags.
 fn check_listeners(
     conditions: &Conditions,
     listen: &[Listen],
@@ -134,7 +134,7 @@ fn check_listeners(
     Ok(())
 }
 
-/// Whether an upstream is a listener of this server.
+/// Returns whether an upstream is a listener of this server.
 fn is_own(upstream: &str, listen: &Listen) -> bool {
     if upstream.starts_with("unix:") {
         return upstream == listen.address;
@@ -155,7 +155,7 @@ fn is_own(upstream: &str, listen: &Listen) -> bool {
         && (own.ip() == ip || (own.ip().is_unspecified() && is_of_this_machine(ip)))
 }
 
-/// Whether it is an address of this machine: only these can be bound.
+/// Returns whether it is an address of this machine: only these can be bound.
 fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }

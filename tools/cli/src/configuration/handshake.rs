@@ -1,4 +1,4 @@
-//! What a listener's TLS agrees to, and what the TLS to upstreams shows.
+//! TLS settings of a listener, and those towards upstreams.
 
 use std::fs;
 

@@ -36,7 +36,7 @@ pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Result<Networks,
     Ok(networks.into_iter().collect())
 }
 
-/// Whether someone can send the PROXY headers that listeners take.
+/// Checks whether someone can send the PROXY headers that listeners take.
 pub(super) fn check(ingress: &Ingress, listen: &[Listen]) -> Result<(), String> {
     let takes = listen.iter().find(|one| one.proxy_protocol != ProxyProtocol::Off);
     match takes.and_then(|one| one.place.as_ref()) {

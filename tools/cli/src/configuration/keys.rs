@@ -58,7 +58,7 @@ sticky = { cookie = "a" }
     "",
 ];
 
-/// What the parser asks for while it reads the files.
+/// Returns what the parser asks for while it reads the files.
 fn known() -> Asked {
     let folder = std::env::temp_dir().join(format!("bolide-keys-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();

@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// What can be set, by the directory of its crate.
+    /// Returns what can be set, by the directory of its crate.
     fn settable() -> BTreeSet<(&'static str, String)> {
         let mut names = Names::default();
         visit(&mut ServerLimits::default(), &mut WebSocketLimits::default(), &mut names).unwrap();

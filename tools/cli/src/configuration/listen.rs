@@ -23,28 +23,28 @@ pub(crate) struct Listen {
     pub(crate) address: String,
     /// None: cleartext.
     pub(crate) tls: Option<TlsFiles>,
-    /// Whether its connections begin with a PROXY header.
+    /// PROXY headers at the start of its connections.
     pub(crate) proxy_protocol: ProxyProtocol,
-    /// Where it stands in a file.
+    /// Place in a file.
     pub(crate) place: Option<Place>,
 }
 
-/// What TLS is made of.
+/// Files of TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
     /// Certificate chains, each with its key; none, and no names: a certificate for development.
     pub(crate) pairs: Vec<(PathBuf, PathBuf)>,
     /// The names whose certificates a CA issues while the server runs.
     pub(crate) acme: Vec<String>,
-    /// Whose certificates clients may show.
+    /// CA whose certificates clients may show.
     pub(crate) client_ca: Option<PathBuf>,
-    /// Whether they have to.
+    /// True if they have to.
     pub(crate) client_required: bool,
-    /// What is agreed to.
+    /// Rules for handshakes.
     pub(crate) rules: HandshakeRules,
 }
 
-/// Whether clients have to show a certificate, where they are asked for one.
+/// Duty of clients to show a certificate, where they are asked for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ClientCertificate {
     /// Clients without a certificate are accepted.

@@ -47,10 +47,10 @@ pub(crate) use print::print;
 /// How long open exchanges may go on after a shutdown was asked for, where nothing else is said.
 pub(crate) const DRAIN: Duration = Duration::from_secs(30);
 
-/// What a file says.
+/// Contents of a file.
 #[derive(Debug)]
 pub(crate) struct Configuration {
-    /// Whether HTTPS listeners serve HTTP/3, too.
+    /// True if HTTPS listeners serve HTTP/3, too.
     pub(crate) http3: bool,
     /// That of HTTP/3.
     pub(crate) congestion: Congestion,
@@ -60,7 +60,7 @@ pub(crate) struct Configuration {
     /// Whom to become once all listen.
     pub(crate) user: Option<String>,
     pub(crate) limits: Limits,
-    /// What is taken from peers.
+    /// Information that is taken from peers.
     pub(crate) ingress: Ingress,
     /// Of the built-in routes.
     pub(crate) websocket: WebSocketLimits,
@@ -228,7 +228,7 @@ fn read_routes(
     Ok(routes)
 }
 
-/// Where a route stands, with the names by which a router may speak of it.
+/// Place of a route, with the names by which a router may speak of it.
 struct Places {
     route: Place,
     paths: Vec<String>,
@@ -251,7 +251,7 @@ impl Places {
         Self { route: placed.place.clone(), paths, hosts }
     }
 
-    /// What a router found, if it is about this route.
+    /// Returns what a router found, if it is about this route.
     fn mistake(&self, error: &RouteError) -> Option<String> {
         if let Some((host, at)) = self.hosts.iter().find(|(host, _)| *host == error.path) {
             return Some(at.mistake(format!("`host` is `{host}`: {}", error.what)));

@@ -12,7 +12,7 @@ use bolide_static_files::limits::FilesLimits;
 
 use super::limit_tables::{self, Visit, WebSocketLimits, key, setting};
 
-/// What each limit is for, written from the declarations.
+/// Purpose of each limit, written from the declarations.
 const LIMITS: &str = include_str!("../../../../docs/LIMITS.md");
 
 /// The widest line, in letters.
@@ -320,7 +320,7 @@ fn rows<L: Limits>(out: &mut String, limits: &mut L, as_comment: bool) {
     }
 }
 
-/// What a limit is for, in which unit, and why this much.
+/// Returns what a limit is for, in which unit, and why this much.
 fn about<L: Limits>(limit: &Limit<L>) -> Option<String> {
     let heading = format!("## `{}`", L::FILE.strip_suffix("/src/limits.rs")?);
     let rows = LIMITS.lines().skip_while(|line| *line != heading).skip(1);

@@ -80,7 +80,7 @@ fn onto_itself(one: &Placed, host: &str, is_secure: bool) -> String {
     format!("this route redirects {scheme} requests for {host} to themselves: {advice}")
 }
 
-/// Whether a route takes the requests for a path on its host; no, if another one might.
+/// Returns whether a route takes the requests for a path on its host; no, if another one might.
 fn is_taken_again(one: &Placed, placed: &[Placed], target: &str) -> bool {
     let path = target.split('?').next().unwrap_or_default();
     let takes = |route: &Route| {
@@ -175,7 +175,7 @@ struct Sampler<'p> {
     rest: Peekable<Chars<'p>>,
     /// Which of several.
     alternative: usize,
-    /// Whether what may be missing is.
+    /// True if what may be missing is.
     leaves_out: bool,
 }
 

@@ -21,12 +21,12 @@ use crate::routes::{Answer, Builtin, Route, SiteRules};
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) place: Place,
-    /// Where each of the route's hosts is named.
+    /// Places where the route's hosts are named.
     pub(super) hosts: Vec<Place>,
     pub(super) route: Route,
 }
 
-/// What a route may do, by its key.
+/// Kinds of routes, by their keys.
 const KINDS: [&str; 5] = ["root", "proxy", "builtin", "redirect", "respond"];
 
 /// Reads a `[[route]]`.
@@ -113,7 +113,7 @@ fn normal(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// Whether a request can ask for this path; what is wrong completes "path `…` …".
+/// Checks whether a request can ask for this path; what is wrong completes "path `…` …".
 fn check_path(path: &str) -> Result<(), String> {
     let what = if !path.starts_with('/') {
         "can never match: a path must begin with a slash"
@@ -138,7 +138,7 @@ fn check_path(path: &str) -> Result<(), String> {
     Err(what.to_owned())
 }
 
-/// Whether each escape is one, and of an octet that clients escape: letters, digits and `-._~` they send as they
+/// Checks whether each escape is one, and of a byte that clients escape: letters, digits and `-._~` they send as they
 /// are (RFC 3986 §2.3, §6.2.2.2), and paths are matched as they are sent.
 fn check_encoding(path: &str) -> Result<(), String> {
     for (at, _) in path.match_indices('%') {
@@ -384,7 +384,7 @@ fn status(
     }
 }
 
-/// Whether each route has its place: of those with the same host and path, the first whose conditions hold responds, and
+/// Checks whether each route has its place: of those with the same host and path, the first whose conditions hold responds, and
 /// none may come after one without conditions.
 pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
     let builtin = bolide_measurement::paths();
@@ -416,7 +416,7 @@ pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a route can be reached after another with the same host and path.
+/// Checks whether a route can be reached after another with the same host and path.
 fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Result<(), String> {
     let (own, theirs) = (&placed.route.site.conditions, &other.route.site.conditions);
     let is_builtin = |placed: &Placed| matches!(placed.route.answer, Answer::Builtin(_));
@@ -433,7 +433,7 @@ fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Resul
     Ok(())
 }
 
-/// What is said of a route that answers what another does already.
+/// Returns what is said of a route that answers what another does already.
 fn clash(placed: &Placed, other: &Placed, host: &str, path: &str) -> String {
     let is_builtin = |placed: &Placed| matches!(placed.route.answer, Answer::Builtin(_));
     let which = if is_builtin(other) { "the built-in routes of" } else { "the route in" };

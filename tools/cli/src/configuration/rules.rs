@@ -1,4 +1,4 @@
-//! What a `[[route]]` may say beyond its host, path and action: conditions, rewriting, fields, pages and limits.
+//! Keys of a `[[route]]` beyond its host, path and action: conditions, rewriting, fields, pages and limits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) const KEYS: [&str; 21] = [
     "retry-after",
 ];
 
-/// What HSTS says where nothing else is said: a year.
+/// Age in HSTS where nothing else is said: a year.
 const HSTS_MAX_AGE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// `[defaults]`: rules of all routes that don't say otherwise.

@@ -151,7 +151,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
     Ok(Named { name, place, settings })
 }
 
-/// What an upstream says of TLS.
+/// TLS settings of an upstream.
 struct Secured {
     ca: Option<(PathBuf, Place)>,
     is_insecure: bool,

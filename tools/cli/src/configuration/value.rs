@@ -7,13 +7,13 @@ use toml::de::{DeInteger, DeValue};
 /// The longest time: the cores count milliseconds in 32 bits.
 const TIME_MAX: Duration = Duration::from_secs(720 * 3600);
 
-/// What a key's value can be read as.
+/// Type that a key's value can be read as.
 pub(crate) trait Value: Sized {
     /// Reads it; what is wrong with it completes "`key` …".
     fn of(value: &DeValue<'_>) -> Result<Self, String>;
 }
 
-/// What a value is, where it should be something else.
+/// Returns what a value is, where it should be something else.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -101,14 +101,14 @@ impl Value for u32 {
     }
 }
 
-/// What a number may be.
+/// Range of a number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range {
     /// The least; for a time in milliseconds.
     pub(crate) least: u64,
     /// The most.
     pub(crate) most: u64,
-    /// Whether a unit of bytes may follow.
+    /// True if a unit of bytes may follow.
     pub(crate) is_bytes: bool,
 }
 

@@ -26,18 +26,18 @@ pub(crate) struct Arguments {
     pub(super) admin_name: Vec<String>,
 }
 
-/// Where the operator's listener is to be.
+/// Settings of the operator's listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: SocketAddr,
     /// Other machines may reach it.
     pub(crate) public: bool,
-    /// What requests may name besides its address.
+    /// Names that requests may have besides its address.
     pub(crate) names: Vec<String>,
 }
 
 impl AdminSettings {
-    /// Whether nobody reaches it who was not meant to.
+    /// Returns whether nobody reaches it who was not meant to.
     pub(crate) fn may_be(&self) -> bool {
         self.public || self.address.ip().is_loopback()
     }
@@ -55,7 +55,7 @@ pub(crate) struct Admin {
 }
 
 impl Arguments {
-    /// What the flags ask for.
+    /// Returns what the flags ask for.
     pub(super) fn settings(&self) -> Result<Option<AdminSettings>, String> {
         let Some(address) = self.admin else { return Ok(None) };
         let settings =
@@ -96,7 +96,7 @@ impl Admin {
         &self.metrics
     }
 
-    /// Where it listens: the port is the real one.
+    /// Returns where it listens: the port is the real one.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.running.addresses().into_iter().flatten().next()
     }

@@ -12,7 +12,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What events can be about.
+/// Targets of events.
 pub(crate) const TARGETS: [&str; 9] = [
     "bolide::server",
     "bolide::accept",

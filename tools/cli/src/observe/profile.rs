@@ -61,13 +61,13 @@ impl Arguments {
         }
     }
 
-    /// Whether its file can be written.
+    /// Checks whether its file can be written.
     pub(super) fn check(&self) -> Result<(), String> {
         let Some(path) = &self.profile_json else { return Ok(()) };
         writable::check(path).map_err(|error| failed(path, &error))
     }
 
-    /// Whether what is measured is to be written to a file.
+    /// Returns whether what is measured is to be written to a file.
     pub(super) fn has_file(&self) -> bool {
         self.profile_json.is_some()
     }

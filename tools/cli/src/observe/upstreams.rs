@@ -1,4 +1,4 @@
-//! What proxies count of their upstreams, as metrics.
+//! Counters of proxies for their upstreams, as metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,7 +166,7 @@ struct Shown {
     counted: BTreeMap<String, UpstreamStats>,
 }
 
-/// What is known of the upstreams of all proxies, each by its name, over every reload.
+/// Knowledge about the upstreams of all proxies, each by its name, over every reload.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Upstreams(Arc<Mutex<Shown>>);
 

@@ -1,4 +1,4 @@
-//! What the start says on the standard output.
+//! Output of the start on the standard output.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -16,7 +16,7 @@ use crate::development::{self, Made};
 /// upstream another.
 const FEW_FILES_COUNT: u64 = 4096;
 
-/// What there is to say beside the plan.
+/// Facts to announce beside the plan.
 #[derive(Debug)]
 pub(super) struct Announced<'a> {
     pub(super) running: &'a Running,

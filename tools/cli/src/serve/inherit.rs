@@ -23,7 +23,7 @@ const FIRST: RawFd = 3;
 /// The names that a service manager's sockets may have.
 const NAMES: [&str; 3] = ["http", "https", "admin"];
 
-/// What this process was started with.
+/// Inheritance of this process at its start.
 #[derive(Debug)]
 pub(super) enum Inheritance {
     /// Nothing.
@@ -34,7 +34,7 @@ pub(super) enum Inheritance {
     Predecessor(Predecessor),
 }
 
-/// What a process hands on to the one that takes over.
+/// Things that a process hands on to the one that takes over.
 #[derive(Debug, Default)]
 pub(super) struct Predecessor {
     ready: Option<RawFd>,
@@ -53,7 +53,7 @@ pub(super) struct Dealt {
     pub(super) admin: Option<Listener>,
     /// Processes that have HTTP/3 connections, the latest first.
     pub(super) earlier: Vec<EarlierProcess>,
-    /// Where a predecessor waits to hear that all listen.
+    /// Pipe on which a predecessor waits to hear that all listen.
     pub(super) ready: Option<Ready>,
     /// A service manager holds the sockets: another process may go on with them.
     pub(super) is_managed: bool,
@@ -63,7 +63,7 @@ pub(super) struct Dealt {
 #[derive(Debug)]
 pub(super) struct Ready(UnixStream);
 
-/// What is said to it.
+/// Message to it.
 pub(super) const READY: &[u8] = b"ready\n";
 
 impl Ready {

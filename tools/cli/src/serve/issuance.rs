@@ -53,7 +53,7 @@ impl Issuance {
         }
     }
 
-    /// What listeners and metrics take from it.
+    /// Returns what listeners and metrics take from it.
     pub(super) fn results(&self) -> &Results {
         &self.results
     }
@@ -74,7 +74,7 @@ fn unusable(what: &str) -> String {
     format!("[acme] storage {what}")
 }
 
-/// Whether the storage could be used, found out without making it.
+/// Checks whether the storage could be used, without making it.
 pub(super) fn check(settings: Option<&Settings>) -> Result<(), String> {
     let Some(Settings { storage, .. }) = settings else { return Ok(()) };
     let failed = |error: io::Error| unusable(&format!("{}: {error}", storage.display()));
@@ -127,7 +127,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Metric {
     Metric { name, kind: "gauge", labels: "name", help }
 }
 
-/// What is shown of all names.
+/// Returns what is shown of all names.
 pub(super) fn source(results: &Results) -> MetricSource {
     let results = results.clone();
     MetricSource::new(move |text| write(text, &results.states()))

@@ -22,7 +22,7 @@ pub(super) struct Live<'a> {
     pub(super) running: Running,
     pub(super) observation: Observation,
     pub(super) issuance: Issuance,
-    /// What can't change, as it was at the start.
+    /// Settings that can't change, as they were at the start.
     pub(super) fixed: Vec<(String, String)>,
     /// In the order in which they were given.
     pub(super) listeners: Vec<Opened>,
@@ -164,7 +164,7 @@ impl Live<'_> {
     }
 }
 
-/// What tells that a file has changed.
+/// Mark by which a change of a file is seen.
 type Stamp = Option<(SystemTime, u64)>;
 
 /// The files of the certificates as they were.
@@ -183,12 +183,12 @@ impl Stamps {
         Self { read: now.clone(), seen: now }
     }
 
-    /// Whether there is anything to look at.
+    /// Returns whether there is anything to look at.
     pub(super) fn is_empty(&self) -> bool {
         self.read.is_empty()
     }
 
-    /// Whether the files are others than those that were read, and rest: a certificate and its key are
+    /// Returns whether the files are others than those that were read, and rest: a certificate and its key are
     /// written one after the other.
     fn have_changed(&mut self, listeners: &[Opened]) -> bool {
         let now = stamps(listeners);

@@ -6,13 +6,13 @@ pub(super) fn without_certificate<'h>(hosts: &[&'h str], names: &[String]) -> Ve
     hosts.iter().filter(|host| !fits(host)).copied().collect()
 }
 
-/// Whether one of a certificate's names fits one of the hosts, of which some may be wildcards.
+/// Returns whether one of a certificate's names fits one of the hosts, of which some may be wildcards.
 pub(super) fn fit_one(names: &[String], hosts: &[&str]) -> bool {
     let is_one = |name: &String| hosts.iter().any(|host| fits(name, host) || fits(host, name));
     names.iter().any(is_one)
 }
 
-/// Whether a name fits a host, or all hosts of a wildcard (RFC 9525 §6.3: a `*` stands for one label).
+/// Returns whether a name fits a host, or all hosts of a wildcard (RFC 9525 §6.3: a `*` stands for one label).
 fn fits(name: &str, host: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let below = |host: &str| host.split_once('.').map(|(_, parent)| parent.to_owned());

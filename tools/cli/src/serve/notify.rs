@@ -1,4 +1,4 @@
-//! What a service manager is told: the protocol of sd_notify(3), datagrams to the socket that it names.
+//! Messages to a service manager: the protocol of sd_notify(3), datagrams to the socket that it names.
 
 use std::env;
 use std::ffi::OsStr;
@@ -55,7 +55,7 @@ impl Notifier {
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=reloading", monotonic()));
     }
 
-    /// What is open comes to its end.
+    /// Says that what is open comes to its end.
     pub(super) fn stopping(&self) {
         self.tell("STOPPING=1\nSTATUS=draining: waiting for open exchanges");
     }

@@ -15,12 +15,12 @@ use crate::writable;
 /// The longest that a process id and its line's end are, in bytes.
 const TEXT_BYTES: usize = 16;
 
-/// How many links to folders are followed, as the kernel does it.
+/// How many links to directories are followed, as the kernel does it.
 const LINKS_COUNT: u32 = 40;
 
 /// The file, open from before privileges are given up.
 ///
-/// Root opens it in a folder that the user may have filled whom the process is to become, and then gives it to that user. So no
+/// Root opens it in a directory that the user may have filled whom the process is to become, and then gives it to that user. So no
 /// link of the user's is followed, and what is there must be such a file: regular, with one name, of root or of that
 /// user, and with nothing in it but a process id.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct PidFile {
 }
 
 impl PidFile {
-    /// Whether it can be opened for writing. `user`: whom the process is to become.
+    /// Checks whether it can be opened for writing. `user`: whom the process is to become.
     pub(super) fn check(path: &Path, user: Option<u32>) -> Result<(), String> {
         let checked = match std::fs::symlink_metadata(path) {
             Ok(about) => check_kind(&about, user),
@@ -78,7 +78,7 @@ impl PidFile {
     }
 }
 
-/// Whether it is a file that a process may have left its id in, which is `user` or will be.
+/// Checks whether it is a file that a process may have left its id in, which is `user` or will be.
 fn check_kind(about: &Metadata, user: Option<u32>) -> io::Result<()> {
     let owner = about.uid();
     let is_known = owner == 0 || owner == geteuid().as_raw() || Some(owner) == user;
@@ -96,7 +96,7 @@ fn check_kind(about: &Metadata, user: Option<u32>) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
-/// Whether nothing would be lost: the file is empty, or holds a process id.
+/// Checks that nothing would be lost: the file is empty, or holds a process id.
 fn check_text(file: &mut File) -> io::Result<()> {
     let mut text = Vec::new();
     file.take(TEXT_BYTES as u64 + 1).read_to_end(&mut text)?;
@@ -110,7 +110,7 @@ fn check_text(file: &mut File) -> io::Result<()> {
     ))
 }
 
-/// The path without links to folders. Only those of root and of this process' user are followed.
+/// The path without links to directories. Only those of root and of this process' user are followed.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let start = if path.is_absolute() { PathBuf::new() } else { std::env::current_dir()? };
     let parts = |path: &Path| -> Vec<_> {
@@ -144,7 +144,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::IsADirectory.into())
 }
 
-/// Opens the file, or makes it; a link that has taken the place of a folder since the path was resolved is an error.
+/// Opens the file, or makes it; a link that has taken the place of a directory since the path was resolved is an error.
 fn open_without_links(path: &Path) -> io::Result<File> {
     let flags =
         OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

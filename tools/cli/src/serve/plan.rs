@@ -1,4 +1,4 @@
-//! What is to run: the command line over the file over the defaults.
+//! Plan of a run: the command line over the file over the defaults.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::routes::Routes;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) listen: Vec<Listen>,
-    /// Whether HTTPS listeners serve HTTP/3, too.
+    /// True if HTTPS listeners serve HTTP/3, too.
     pub(super) http3: bool,
     /// That of HTTP/3.
     pub(super) congestion: Congestion,
@@ -27,7 +27,7 @@ pub(super) struct Plan {
     /// Whom to become once all listen.
     pub(super) user: Option<String>,
     pub(super) limits: Limits,
-    /// What is taken from peers.
+    /// Information that is taken from peers.
     pub(super) ingress: Ingress,
     /// The CA that certificates come from, with the names of all listeners.
     pub(super) acme: Option<bolide_acme::Settings>,
@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) observe: observe::Settings,
 }
 
-/// What several listeners share: the files of their TLS, and where they are asked for.
+/// Parts that several listeners share: the files of their TLS, and where they are asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) files: TlsFiles,
@@ -113,7 +113,7 @@ impl Plan {
         self.groups().0.iter().map(load).collect()
     }
 
-    /// What can't change while it runs, in words that can be compared.
+    /// Returns what can't change while it runs, in words that can be compared.
     pub(super) fn fixed(&self) -> Vec<(String, String)> {
         let fixed = |one: &Listen| {
             format!("{} {} {:?}", one.address, one.tls.is_some(), one.proxy_protocol)
@@ -205,7 +205,7 @@ fn twice(listen: &[Listen]) -> Option<&str> {
     addresses.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// What the flags say of TLS.
+/// Returns what the flags say of TLS.
 fn files(arguments: &Arguments) -> Result<TlsFiles, String> {
     let pairs = TlsFiles::pair(arguments.listen.cert.clone(), arguments.listen.key.clone())
         .map_err(|what| format!("--cert and --key: {what}"))?;

@@ -61,13 +61,13 @@ mod linux {
             Ok(Self { given: given.to_owned(), user, group: group.as_raw(), name })
         }
 
-        /// Whether the process is this user already, as the successor of one that became it.
+        /// Returns whether the process is this user already, as the successor of one that became it.
         fn is_current(&self) -> bool {
             let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.group));
             Uid::current() == user && Uid::effective() == user && Gid::effective() == group
         }
 
-        /// Whether the process may become this user.
+        /// Checks whether the process may become this user.
         pub(in crate::serve) fn check(&self) -> Result<(), String> {
             if Uid::effective().is_root() || self.is_current() {
                 return Ok(());

@@ -66,7 +66,7 @@ impl Upgrade {
         }
     }
 
-    /// What a successor is started from.
+    /// Returns what a successor is started from.
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
@@ -128,7 +128,7 @@ impl Upgrade {
         Ok((command.spawn().map_err(failed)?, ours))
     }
 
-    /// What has come of the one under way, which is over: the successor's process id.
+    /// Returns what has come of the one under way, which is over: the successor's process id.
     pub(super) fn finish(&mut self) -> Result<u32, String> {
         let Some(UnderWay { thread, .. }) = self.under_way.take() else {
             return Err("no upgrade is in progress".to_owned());

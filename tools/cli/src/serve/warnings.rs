@@ -10,7 +10,7 @@ use crate::certificate::Material;
 use crate::configuration::Listen;
 use crate::routes::{Answer, Route};
 
-/// What is likely a mistake, each in one sentence.
+/// Returns what is likely a mistake, each in one sentence.
 pub(super) fn find(plan: &Plan, materials: &[Material]) -> Vec<String> {
     let mut all = of_names(plan, materials);
     let has_client_ca =
@@ -101,7 +101,7 @@ mod tests {
         arguments: super::super::Arguments,
     }
 
-    /// What is said of a file with this text.
+    /// Returns what is said of a file with this text.
     fn said(name: &str, text: &str) -> Vec<String> {
         let folder =
             std::env::temp_dir().join(format!("bolide-warnings-{}-{name}", std::process::id()));

@@ -1,4 +1,4 @@
-//! What signals, files and successors ask for, one by one, until one asks for the end.
+//! Requests of signals, files and successors, one by one, until one asks for the end.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -48,13 +48,13 @@ pub(super) fn listen_to_signals() -> io::Result<(Receiver<Heard>, Sender<Heard>)
     Ok((receiver, tell))
 }
 
-/// What is listened to, and what it can change beside the server.
+/// Sources that are listened to, and what they can change beside the server.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     pub(super) heard: Receiver<Heard>,
     pub(super) tell: Sender<Heard>,
     pub(super) notifier: &'a Notifier,
-    /// What the service manager shows.
+    /// Status that the service manager shows.
     pub(super) status: &'a str,
     pub(super) upgrade: &'a mut Upgrade,
 }

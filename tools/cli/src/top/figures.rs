@@ -14,7 +14,7 @@ const ROWS_COUNT: usize = 500;
 /// Stages that are shown at most; a server of ours has four.
 const STAGES_COUNT: usize = 16;
 
-/// What happened at one route.
+/// Figures of one route.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Route {
     pub(super) name: String,
@@ -26,11 +26,11 @@ pub(super) struct Route {
     pub(super) p99: Option<f64>,
 }
 
-/// What happened at one upstream.
+/// Figures of one upstream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Upstream {
     pub(super) name: String,
-    /// Whether health checks report it up. `None`: the server does not say.
+    /// Result of health checks. `None`: the server does not say.
     pub(super) is_up: Option<bool>,
     pub(super) rate: f64,
     pub(super) failures: f64,
@@ -51,7 +51,7 @@ pub(super) struct Certificate {
 /// A stage of requests, and the CPU time that it took for each, in seconds.
 pub(super) type Stage = (String, f64);
 
-/// What is shown.
+/// Figures that are shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Figures {
     pub(super) ready: bool,
@@ -66,13 +66,13 @@ pub(super) struct Figures {
     pub(super) accepted: f64,
     pub(super) handshakes: f64,
     pub(super) turn_p99: Option<f64>,
-    /// What should be 0, in all since the start.
+    /// Counts that should be 0, in all since the start.
     pub(super) troubles: Vec<(String, f64)>,
     pub(super) routes: Vec<Route>,
     pub(super) upstreams: Vec<Upstream>,
     /// Those that expire first, first; the ones without a certificate before them.
     pub(super) certificates: Vec<Certificate>,
-    /// Where the CPU time goes; empty while that is not measured.
+    /// CPU time by stage; empty while that is not measured.
     pub(super) stages: Vec<Stage>,
 }
 
@@ -166,7 +166,7 @@ impl<'s> Between<'s> {
         requests.now.keys().take(ROWS_COUNT).map(upstream).collect()
     }
 
-    /// What is known of certificates at this time, in seconds since the epoch.
+    /// Returns what is known of certificates at this time, in seconds since the epoch.
     fn certificates(&self, now: f64) -> Vec<Certificate> {
         let expiry = self.now.by("bolide_acme_certificate_expiry_timestamp_seconds", "name");
         let orders = self.now.by("bolide_acme_orders_total", "name");
@@ -245,7 +245,7 @@ fn since_epoch() -> f64 {
 }
 
 impl Figures {
-    /// What happened between two scrapes.
+    /// Returns what happened between two scrapes.
     pub(super) fn between(before: &Scrape, now: &Scrape) -> Self {
         let seconds = now.at.saturating_duration_since(before.at).as_secs_f64().max(1e-3);
         let between = Between { before, now, seconds };

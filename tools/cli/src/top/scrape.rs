@@ -10,7 +10,7 @@ use bolide::http::StatusCode;
 /// How long a server may take to say all of it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where a server shows its metrics.
+/// Place where a server shows its metrics.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
     authority: String,
@@ -38,7 +38,7 @@ impl Sample {
     }
 }
 
-/// What a server said at one moment.
+/// Metrics of a server at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Scrape {
     pub(super) at: Instant,

@@ -85,7 +85,7 @@ fn uptime(seconds: f64) -> String {
     }
 }
 
-/// What a server says as it can be shown: what a terminal obeys, and marks that go onto the character before, are
+/// Returns what a server says as it can be shown: what a terminal obeys, and marks that go onto the character before, are
 /// escaped.
 fn plain(text: &str) -> String {
     let mut shown = String::new();
@@ -249,7 +249,7 @@ pub(super) fn draw(
     draw_stages(figures, stages, buffer);
 }
 
-/// Where the CPU time of a request goes, when that is measured.
+/// Draws where the CPU time of a request goes, when that is measured.
 fn draw_stages(figures: &Figures, area: Rect, buffer: &mut Buffer) {
     if figures.stages.is_empty() {
         return;
@@ -266,7 +266,7 @@ fn draw_stages(figures: &Figures, area: Rect, buffer: &mut Buffer) {
     Table::new(rows, widths).header(titles(&names).top_margin(1)).render(area, buffer);
 }
 
-/// What was drawn, as text.
+/// Returns what was drawn, as text.
 pub(super) fn lines(buffer: &Buffer) -> impl Iterator<Item = String> + '_ {
     let width = usize::from(buffer.area.width);
     buffer.content.chunks(width).map(|cells| {

@@ -1,4 +1,4 @@
-//! What is left of a run: files and an exit code.
+//! Results of a run: files and an exit code.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -41,7 +41,7 @@ const BROKEN: u8 = 3;
 /// The exit code of a run whose parts did not come together, or were lost.
 const LOST: u8 = 4;
 
-/// What makes an engine of a plan and what it is to ask for costs. Its mistake is a sentence: nothing
+/// Maker of an engine from a plan and from what it is to ask for costs. Its mistake is a sentence: nothing
 /// could be sent.
 pub type Engine<'a> =
     dyn FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, Mistake> + 'a;
@@ -144,7 +144,7 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     Ok(conclusion::exit_code(&report, &broken).max(u8::from(!failures.is_empty())))
 }
 
-/// Where metrics go while the load runs.
+/// Targets of metrics while the load runs.
 struct Metrics {
     endpoint: Option<MetricsEndpoint>,
     pushes: Vec<Push>,
@@ -165,7 +165,7 @@ impl Metrics {
         self.pushes.iter_mut().for_each(|push| push.observe(phase, progress));
     }
 
-    /// What was not taken, in sentences.
+    /// Returns what was not taken, in sentences.
     fn finish(self) -> Vec<String> {
         self.pushes.into_iter().filter_map(|push| push.finish().err()).collect()
     }

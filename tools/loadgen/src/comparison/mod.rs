@@ -23,7 +23,7 @@ pub const ERROR: f64 = 0.05;
 /// Open-loop rates that differ by more than this share are no rates of one load.
 const RATE_SHARE: f64 = 0.01;
 
-/// What is compared.
+/// Figure that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// Responses per second, of loads that are as fast as possible.
@@ -38,7 +38,7 @@ pub enum Metric {
     Failures,
 }
 
-/// What a comparison came to.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
     /// None is shown.
@@ -54,7 +54,7 @@ pub enum Difference {
 pub struct Comparison {
     /// The phase's name in the first run.
     pub phase: String,
-    /// What is compared.
+    /// Figure that is compared.
     pub metric: Metric,
     /// Of the first and the second run; durations in nanoseconds.
     pub figures: [f64; 2],
@@ -106,7 +106,7 @@ pub fn compare(first: &Report, second: &Report, tolerance: f64) -> Result<Vec<Co
     Ok(found)
 }
 
-/// Whether two phases are of one load.
+/// Checks whether two phases are of one load.
 fn check(one: &PhaseReport, other: &PhaseReport) -> Result<(), String> {
     let names = format!("`{}` and `{}`", one.phase.name, other.phase.name);
     match (&one.phase.load, &other.phase.load) {
@@ -125,7 +125,7 @@ fn check(one: &PhaseReport, other: &PhaseReport) -> Result<(), String> {
 }
 
 impl Metric {
-    /// Whether it says something of such a load: latency in a closed loop is its rate once more.
+    /// Returns whether it says something of such a load: latency in a closed loop is its rate once more.
     fn is_of(self, load: &Load) -> bool {
         match self {
             Self::Rate => !matches!(load, Load::Open { .. }),

@@ -1,4 +1,4 @@
-//! What a comparison is told as: the conclusion, then a line for each figure.
+//! Text of a comparison: the conclusion, then a line for each figure.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use bolide_units::figures::{duration, rate};
 use super::{Comparison, Difference, Metric};
 
 impl Metric {
-    /// What it is called.
+    /// Returns what it is called.
     fn name(self) -> &'static str {
         match self {
             Self::Rate => "rate",

@@ -11,7 +11,7 @@ pub(super) struct Known {
     pub(super) takes_value: bool,
 }
 
-/// What was read.
+/// Options that were read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Read {
     /// Options by their long names, in order.

@@ -22,7 +22,7 @@ pub struct Foreign {
     pub plan: Plan,
     /// Its only phase.
     pub phase: Phase,
-    /// What prints as that tool does.
+    /// Printer in the manner of that tool.
     pub voice: Voice,
 }
 
@@ -73,7 +73,7 @@ impl Voice {
         }
     }
 
-    /// What is printed, and the exit code, when nothing could be sent. The reason goes to the standard
+    /// Returns what is printed, and the exit code, when nothing could be sent. The reason goes to the standard
     /// error.
     ///
     /// # Errors

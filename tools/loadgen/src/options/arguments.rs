@@ -109,7 +109,7 @@ pub struct Arguments {
     pub(crate) wrk: Option<Vec<String>>,
 }
 
-/// What is done without a load.
+/// Action without a load.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub(crate) enum Action {
     /// Compare two runs by their JSON: what differs by more than their own noise explains.
@@ -184,7 +184,7 @@ pub(super) struct LoadArguments {
     pub(super) seed: u64,
 }
 
-/// What steps say for themselves.
+/// Options that steps say for themselves.
 const NO_SCENARIO: [&str; 9] = [
     "urls",
     "exchanges",

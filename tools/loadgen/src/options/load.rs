@@ -16,7 +16,7 @@ const SHORT_PHASE: Duration = Duration::from_secs(5);
 /// How long a ramp lasts when nobody says.
 const RAMP: Duration = Duration::from_secs(30);
 
-/// What is not counted at the beginning when nobody says: connections, caches and clock speeds
+/// Time that is not counted at the beginning by default: connections, caches and clock speeds
 /// settle.
 const WARM_UP: Duration = Duration::from_secs(1);
 
@@ -109,7 +109,7 @@ impl LoadArguments {
         rates.iter().find(|(_, is_set)| *is_set).map(|(name, _)| *name)
     }
 
-    /// What says how hard; at most one of them may be said, but --rate with --find-knee.
+    /// Checks the options that say how hard; at most one of them may be given, but --rate with --find-knee.
     fn check_contradictions(&self) -> Result<(), String> {
         let models = [
             ("--rate", self.rate.is_some() && !self.find_knee),

@@ -77,15 +77,15 @@ pub struct Job {
     pub plan: Plan,
     /// How hard and how long.
     pub schedule: Schedule,
-    /// What is written where.
+    /// Outputs and their places.
     pub outputs: Outputs,
-    /// What breaks the run.
+    /// Thresholds that break the run.
     pub thresholds: Vec<Threshold>,
-    /// What is not sent of what was asked for, in a sentence.
+    /// Note about what is not sent of what was asked for, in a sentence.
     pub note: Option<String>,
 }
 
-/// What is written where.
+/// Outputs and their places.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outputs {
     /// Everything, as JSON; `-`: the standard output.
@@ -96,9 +96,9 @@ pub struct Outputs {
     pub hdr: Option<PathBuf>,
     /// The page.
     pub html: Option<PathBuf>,
-    /// Where metrics are served.
+    /// Address at which metrics are served.
     pub metrics: Option<String>,
-    /// Where metrics are sent.
+    /// Collectors to which metrics are sent.
     pub collectors: Vec<Collector>,
     /// A record of each request.
     pub records: Option<PathBuf>,
@@ -185,7 +185,7 @@ impl Arguments {
         Ok(Job { url, plan, schedule, outputs, thresholds, note })
     }
 
-    /// What requests and responses are.
+    /// Returns what requests and responses are.
     fn kind(&self, requests: &mut request::Requests) -> Result<RequestKind, String> {
         match self.websocket(requests)? {
             Some(of) => Ok(RequestKind::WebSocket(of)),
@@ -294,7 +294,7 @@ impl Outputs {
     }
 }
 
-/// Where metrics are sent.
+/// Returns where metrics are sent.
 fn collectors(output: &OutputArguments) -> Result<Vec<Collector>, String> {
     let (fields, authority) = request::fields(output.push_header.iter().map(String::as_str))
         .map_err(|why| format!("--push-header: {why}"))?;
@@ -375,7 +375,7 @@ fn version(
     })
 }
 
-/// What HTTP/3 can't do without.
+/// Checks for what HTTP/3 can't do without.
 fn check_http3(connection: &ConnectionArguments, target: &Url) -> Result<(), String> {
     if !connection.http3 {
         let early = "--early-data needs --http3";

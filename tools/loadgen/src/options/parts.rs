@@ -10,7 +10,7 @@ pub(crate) struct PartsArguments {
     #[arg(long, value_name = "K/N")]
     pub(crate) part: Option<String>,
 
-    /// Where the parts meet: an address of part 1. Default: BOLIDE_RENDEZVOUS, the scheduler's name of part 1, or
+    /// Meeting place of the parts: an address of part 1. Default: BOLIDE_RENDEZVOUS, the scheduler's name of part 1, or
     /// 127.0.0.1; port 7117. Other hosts need the same secret in BOLIDE_SECRET.
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) rendezvous: Option<String>,

@@ -1,4 +1,4 @@
-//! What is asked: methods, fields, bodies, lists of URLs.
+//! Requests: methods, fields, bodies, lists of URLs.
 
 use std::fs;
 use std::io::Read;
@@ -21,7 +21,7 @@ use crate::exchanges;
 use crate::given::{LARGEST_BODY_BYTES, body_file, method};
 use crate::scenario::{self, Recording, Replay, Steps};
 
-/// What can be loaded.
+/// Schemes that can be loaded.
 const URLS: [Scheme; 4] = [Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss];
 
 /// The heaviest weight: the sum of all must stay small enough to draw from.
@@ -153,11 +153,11 @@ pub(crate) fn list(text: &str) -> Result<Vec<Line>, String> {
 /// The requests, and the URL that says where the server is.
 pub(super) struct Requests {
     pub(super) target: Url,
-    /// Who takes them in order.
+    /// Scenario that takes them in order.
     pub(super) scenario: Option<Scenario>,
     /// The servers that the scenario names besides the target's.
     pub(super) others: Vec<Url>,
-    /// What nobody is sent of what was asked for, in a sentence.
+    /// Note about what is not sent of what was asked for, in a sentence.
     pub(super) note: Option<String>,
     /// Instead of the target's, in Host and `:authority`.
     pub(super) authority: Option<String>,
@@ -323,7 +323,7 @@ pub(super) fn events(arguments: &RequestArguments) -> Option<EventsPlan> {
     Some(EventsPlan { stall_ns: u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX), format })
 }
 
-/// What a request for a stream of events says of itself, where nobody else does.
+/// Returns what a request for a stream of events says of itself, where nobody else does.
 fn streamed_fields(
     mut fields: Vec<(HeaderName, HeaderValue)>,
     arguments: &RequestArguments,

@@ -1,4 +1,4 @@
-//! What breaks a run: `p99>5ms`, `errors>0`, `rate<10k`.
+//! Thresholds that break a run: `p99>5ms`, `errors>0`, `rate<10k`.
 
 use bolide_probe::plan::Load;
 use bolide_probe::report::{Latencies, PhaseReport, Report};
@@ -39,7 +39,7 @@ enum Times {
 }
 
 impl Times {
-    /// What comes before the name of a figure.
+    /// Prefixes of a figure's name.
     const PREFIXES: [(&str, Self); 3] =
         [("ttfb_", Self::FirstByte), ("first_event_", Self::FirstEvent), ("gap_", Self::EventGap)];
 
@@ -134,7 +134,7 @@ impl Threshold {
         }
     }
 
-    /// Whether it is about streams of events.
+    /// Returns whether it is about streams of events.
     pub(super) fn is_of_events(&self) -> bool {
         use Times::{EventGap, FirstEvent};
         matches!(self.metric, Metric::Latency { of: FirstEvent | EventGap, .. })

@@ -47,7 +47,7 @@ pub fn write(report: &Report, thresholds: &[Threshold], out: &mut dyn Write) -> 
     out.flush()
 }
 
-/// What failed in a phase, if anything did.
+/// Returns what failed in a phase, if anything did.
 fn failure(phase: &PhaseReport) -> Option<String> {
     let counts = &phase.counts;
     let kinds: Vec<String> = phase

@@ -1,4 +1,4 @@
-//! What a load does while it runs, for Prometheus: `GET /metrics`.
+//! Metrics of a load while it runs, for Prometheus: `GET /metrics`.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,13 +46,13 @@ impl MetricsEndpoint {
         Ok(Self { seen, running: Some(running) })
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.running.as_ref()?.addresses().first().copied().flatten()
     }
 
-    /// What it says from now on.
+    /// Sets what it says from now on.
     pub fn observe(&self, phase: &str, progress: &Progress) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         phase.clone_into(&mut seen.phase);

@@ -1,4 +1,4 @@
-//! What is shown and written of a run.
+//! Outputs of a run.
 
 pub use bolide_semantics::{in_lines, in_one_line};
 

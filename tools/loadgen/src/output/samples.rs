@@ -1,4 +1,4 @@
-//! What a load does while it runs, as samples of metrics.
+//! Samples of a load's metrics while it runs.
 
 use bolide_server::Metric;
 
@@ -38,7 +38,7 @@ pub(super) struct Sample {
     pub(super) value: f64,
 }
 
-/// What is known of a phase that runs.
+/// Returns what is known of a phase that runs.
 pub(super) fn samples(progress: &Progress) -> Vec<Sample> {
     let plain = |metric, value| Sample { metric, label: None, value };
     let labelled =

@@ -58,7 +58,7 @@ fn tls_agreed(tls: &TlsReport) -> String {
     }
 }
 
-/// What was found, in sentences.
+/// Returns what was found, in sentences.
 fn write_conclusion(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
     parts::write_lost(text, report)?;
     if let Some(line) = client_bound(report) {
@@ -102,7 +102,7 @@ fn knee_found(knee: &KneeReport) -> String {
     }
 }
 
-/// What a rate is of.
+/// Returns what a rate is of.
 fn unit(report: &PhaseReport) -> &'static str {
     let is_grpc = report.kinds.events.as_ref().is_some_and(|events| events.grpc_statuses.is_some());
     match &report.kinds.websocket {
@@ -221,7 +221,7 @@ pub fn bound(bound: Bound) -> &'static str {
     }
 }
 
-/// What a failure is called.
+/// Returns what a failure is called.
 #[must_use]
 pub fn failure(kind: Failure) -> &'static str {
     match kind {
@@ -253,7 +253,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// What the phase was, and how long.
+/// Returns what the phase was, and how long.
 fn write_duration(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     let model = model(&report.phase.load);
     write!(text, "{}: {model}, {}", report.phase.name, duration(report.elapsed_ns))?;
@@ -480,7 +480,7 @@ fn write_handshakes(text: &mut String, report: &PhaseReport) -> std::fmt::Result
     Ok(())
 }
 
-/// What is known of WebSocket connections besides their messages.
+/// Returns what is known of WebSocket connections besides their messages.
 fn write_websocket(text: &mut String, websocket: &WebSocketReport) -> std::fmt::Result {
     let compressed = match websocket.compressed {
         0 => "WebSocket".to_owned(),
@@ -525,7 +525,7 @@ fn traffic(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     report.quic.as_ref().map_or(Ok(()), |quic| write_quic(text, quic))
 }
 
-/// What QUIC counted, where TCP has its segments.
+/// Returns what QUIC counted, where TCP has its segments.
 fn write_quic(text: &mut String, quic: &QuicReport) -> std::fmt::Result {
     let lost = counted(quic.packets_lost, "packet");
     let mut said = format!("{lost} lost of {} sent", grouped(quic.packets_sent));

@@ -1,4 +1,4 @@
-//! What the options of all parts must agree on: hashes, so that a part with other options is found before the run.
+//! Options on which all parts must agree: hashes, so that a part with other options is found before the run.
 
 use std::fmt::{self, Debug, Write};
 
@@ -35,7 +35,7 @@ impl Agreement {
         }
     }
 
-    /// What differs, in words. `None`: nothing.
+    /// Returns what differs, in words. `None`: nothing.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let groups = [
             ("requests (URL, -X, -H, bodies, steps)", self.requests != other.requests),

@@ -35,7 +35,7 @@ impl Clock {
 pub(super) struct Ping {
     /// When the question left, by our clock.
     pub(super) sent_ns: u64,
-    /// What the other clock said.
+    /// Time of the other clock.
     pub(super) theirs_ns: u64,
     /// When the reply came, by our clock.
     pub(super) received_ns: u64,
@@ -64,7 +64,7 @@ impl Offset {
         Some(Self { ns: i128::from(fastest.theirs_ns) - middle_ns, bound_ns: half_ns })
     }
 
-    /// What the other clock says when ours says `ns`.
+    /// Returns what the other clock says when ours says `ns`.
     pub(super) fn theirs(self, ns: u64) -> u64 {
         u64::try_from((i128::from(ns) + self.ns).max(0)).unwrap_or(u64::MAX)
     }

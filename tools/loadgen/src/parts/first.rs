@@ -31,7 +31,7 @@ const LOOKS_AHEAD: u64 = 100;
 struct Running {
     watch: Watch,
     series: Series,
-    /// What the others counted, by their places.
+    /// Counts of the others, by their places.
     found: BTreeMap<usize, Found>,
     ready: Vec<bool>,
     /// The last look of each.
@@ -340,7 +340,7 @@ fn heard(others: &mut Others, stop: &Stop, running: &mut Running, news: News) {
     }
 }
 
-/// Whether a look may be of this phase: what waits for the others' looks is bounded.
+/// Returns whether a look may be of this phase: what waits for the others' looks is bounded.
 fn is_in_order(look: &Look, running: &Running, place: usize) -> bool {
     let passed = running.began.elapsed().as_millis() / LOOK.as_millis();
     let latest = u64::try_from(passed).unwrap_or(u64::MAX).saturating_add(LOOKS_AHEAD);

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a part that takes part may be silent: it says every two seconds that it is there.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);
 
-/// What both sides know before they meet.
+/// Knowledge of both sides before they meet.
 #[derive(Debug, Clone)]
 pub(super) struct Introduction {
     pub(super) secret: Secret,
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// What part 1 and a peer say of each other.
+    /// Returns what part 1 and a peer say of each other.
     fn met<T: Send + 'static>(
         peer: impl FnOnce(&mut TcpStream) -> T + Send + 'static,
     ) -> (Result<Joined, Refusal>, T) {

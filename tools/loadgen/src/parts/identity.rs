@@ -12,7 +12,7 @@ const PORT: u16 = 7117;
 /// More parts than this are a mistake.
 const MOST_PARTS: usize = 1000;
 
-/// Where the parts meet.
+/// Meeting place of the parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rendezvous {
     pub(super) host: String,
@@ -41,7 +41,7 @@ impl Rendezvous {
         Self { host: "127.0.0.1".to_owned(), port: PORT }
     }
 
-    /// Whether only this host can reach it.
+    /// Returns whether only this host can reach it.
     pub(super) fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
         self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -63,12 +63,12 @@ impl fmt::Display for Rendezvous {
 pub(crate) struct Identity {
     pub(super) share: Share,
     pub(super) rendezvous: Rendezvous,
-    /// What said so.
+    /// Source of it.
     pub(super) source: &'static str,
 }
 
 impl Identity {
-    /// Whether it is the one that leads the run and reports.
+    /// Returns whether it is the one that leads the run and reports.
     pub(crate) fn is_first(&self) -> bool {
         self.share.number() == 0
     }

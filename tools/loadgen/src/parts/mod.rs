@@ -48,7 +48,7 @@ pub(crate) fn identity(arguments: &Arguments) -> Result<Option<Identity>, String
     identity::find(&arguments.parts, &|name| env::var(name).ok())
 }
 
-/// What this process says of itself to the others.
+/// Returns what this process says of itself to the others.
 fn introduction(job: &Job, identity: &Identity, secret: Secret) -> Introduction {
     let (agreement, clock) = (Agreement::of(job), Clock::begin());
     Introduction { secret, agreement, share: identity.share, clock }

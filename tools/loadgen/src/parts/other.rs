@@ -21,7 +21,7 @@ const WAITING_COUNT: usize = 64;
 /// How often there is a look at whether somebody wants the run to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What this part did.
+/// Result of this part.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) completed: u64,
@@ -109,7 +109,7 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// What can't be sent shows where the same connection is read.
+    /// Sends a message; what can't be sent shows where the same connection is read.
     fn say(&self, message: &Message) {
         if self.line.say(message).is_err() {
             self.line.close();
@@ -134,7 +134,7 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// Whether to go on; an order that came meanwhile is one to stop, or the last one.
+    /// Returns whether to go on; an order that came meanwhile is one to stop, or the last one.
     fn control(&mut self, lost: &mut Option<String>) -> Control {
         self.tell_if_asked_to_stop();
         match self.orders.try_recv() {

@@ -19,7 +19,7 @@ const WAITING_COUNT: usize = 64;
 /// How long the others may take to close their connections at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What has come from a part, when.
+/// Message of a part, and its time.
 #[derive(Debug)]
 pub(super) struct News {
     /// The part's place.
@@ -92,7 +92,7 @@ impl Others {
         places.filter(|(_, part)| part.lost.is_none()).map(|(place, _)| place)
     }
 
-    /// Whether more are lost than may be.
+    /// Returns whether more are lost than may be.
     pub(super) fn are_too_few(&self) -> bool {
         self.parts.iter().filter(|part| part.lost.is_some()).count() > self.missing_ok
     }
@@ -192,7 +192,7 @@ impl Others {
         }
     }
 
-    /// What is reported of them.
+    /// Returns what is reported of them.
     pub(super) fn report(&self) -> Vec<PartReport> {
         let reports = self.parts.iter().zip(2..).map(|(other, part)| PartReport {
             part,

@@ -1,4 +1,4 @@
-//! What the parts of a run say to each other: messages of JSON, each after its length in four bytes.
+//! Messages between the parts of a run: messages of JSON, each after its length in four bytes.
 
 use std::io::{self, Read, Write};
 
@@ -34,7 +34,7 @@ pub(super) struct Hello {
     pub(super) nonce: Nonce,
 }
 
-/// What a phase came to in one part.
+/// Result of a phase in one part.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     pub(super) counted: Counted,
@@ -77,9 +77,9 @@ pub(super) enum Message {
     Start {
         at_ns: u64,
     },
-    /// What 100 ms came to.
+    /// Look at 100 ms.
     Look(Box<Look>),
-    /// What the phase came to.
+    /// Result of the phase.
     Found(Box<Found>),
     /// End the run; in the middle of a phase, with what was done.
     Stop,
@@ -90,7 +90,7 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// What it is called when it was not expected.
+    /// Returns what it is called when it was not expected.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Hello(_) => "hello",
@@ -158,7 +158,7 @@ fn trouble(error: &io::Error) -> String {
     }
 }
 
-/// Whether a number outside of texts has more digits before its point than any count of a run.
+/// Returns whether a number outside of texts has more digits before its point than any count of a run.
 fn has_long_number(json: &[u8]) -> bool {
     let (mut digits, mut is_text, mut is_escaped, mut is_fraction) = (0, false, false, false);
     for byte in json {

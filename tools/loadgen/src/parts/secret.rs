@@ -17,14 +17,14 @@ impl Nonce {
     }
 }
 
-/// Who proves something: so that no proof can be sent back.
+/// Side that proves something: so that no proof can be sent back.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) enum Prover {
     First,
     Other,
 }
 
-/// What only those can make who know the secret, for one meeting.
+/// Proof that only those can make who know the secret, for one meeting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Proof(String);
 

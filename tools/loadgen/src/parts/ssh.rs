@@ -22,7 +22,7 @@ const OWN: [(&str, bool); 5] = [
     ("--image", true),
 ];
 
-/// What runs on the other host: the secret comes on the standard input, so that no list of processes shows it.
+/// Script on the other host: the secret comes on the standard input, so that no list of processes shows it.
 const SCRIPT: &str = "read -r BOLIDE_SECRET; export BOLIDE_SECRET; exec \"$@\" </dev/null";
 
 /// The parts on other hosts. They are killed when this is dropped.

@@ -21,7 +21,7 @@ use crate::options::request::{fields as read_fields, statuses};
 /// Redirects that a step follows, when nobody says.
 const REDIRECTS_COUNT: u8 = 5;
 
-/// What separates the parts of a multipart body (RFC 2046 §5.1.1); no part may contain it.
+/// Boundary of the parts of a multipart body (RFC 2046 §5.1.1); no part may contain it.
 const BOUNDARY: &str = "bolide-5f0c1b9e7a3d46288d21";
 
 /// Users, when nobody says how many.
@@ -87,7 +87,7 @@ struct Expect {
     fields: BTreeMap<String, String>,
 }
 
-/// What all steps of a file have in common.
+/// Properties that all steps of a file have in common.
 struct Common<'a> {
     folder: &'a Path,
     /// That of the URL, and those that steps name.
@@ -97,7 +97,7 @@ struct Common<'a> {
     captures: &'a [String],
 }
 
-/// What a file says.
+/// Contents of a file.
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub(crate) scenario: Scenario,
@@ -107,7 +107,7 @@ pub(crate) struct Steps {
 }
 
 /// Reads a scenario; `fields` go with every request, but credentials only to the URL's server. Paths in it begin at its
-/// folder.
+/// directory.
 ///
 /// # Errors
 ///

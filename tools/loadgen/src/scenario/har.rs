@@ -86,7 +86,7 @@ fn server(archive: &Archive) -> Result<Url, String> {
     Ok(Url::parse(&first.request.url, &Scheme::HTTP)?)
 }
 
-/// What an archive is made to.
+/// Result of reading an archive.
 #[derive(Debug)]
 pub(crate) struct Recording {
     /// Those that were asked for, or that of the first entry; never empty.

@@ -18,7 +18,7 @@ const STEPS_COUNT: usize = 10_000;
 /// Most servers that the steps of a scenario go to.
 const SERVERS_COUNT: usize = 32;
 
-/// Whether a field of the command line is for the server of the URL alone.
+/// Returns whether a field of the command line is for the server of the URL alone.
 fn is_secret(name: &HeaderName) -> bool {
     [AUTHORIZATION, PROXY_AUTHORIZATION].contains(name)
 }

@@ -45,7 +45,7 @@ struct Logged {
     target: Box<str>,
 }
 
-/// What a log is made to.
+/// Result of reading a log.
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(crate) scenario: Scenario,

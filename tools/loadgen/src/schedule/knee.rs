@@ -30,7 +30,7 @@ const MOST_RATES: usize = 48;
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Knee {
-    /// What the 99th percentile of latency must stay under.
+    /// Limit that the 99th percentile of latency must stay under.
     pub limit: Duration,
     /// How long each rate is tried.
     pub each: Duration,
@@ -38,7 +38,7 @@ pub struct Knee {
     pub warm_up: Duration,
     /// How intended times are spread.
     pub arrivals: Arrivals,
-    /// Where to begin, in requests per second. `None`: a closed loop finds it.
+    /// Rate at which to begin, in requests per second. `None`: a closed loop finds it.
     pub start: Option<f64>,
 }
 
@@ -66,7 +66,7 @@ impl Knee {
         Outcome::Knee { rate: held, broken_at: broken }
     }
 
-    /// Whether a rate holds. One that doesn't is tried again, for a single disturbance from outside
+    /// Returns whether a rate holds. One that doesn't is tried again, for a single disturbance from outside
     /// would end the search far below the knee. `None`: the run is to end.
     fn tries(
         &self,

@@ -12,7 +12,7 @@ use bolide_probe::report::PhaseReport;
 
 pub use knee::{Knee, PRECISION};
 
-/// What a run consists of.
+/// Phases of which a run consists.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
     /// These phases, one after the other.
@@ -38,7 +38,7 @@ pub const DEFAULT_SHARES: [f64; 2] = [0.5, 0.8];
 /// A closed loop slower than this, in requests per second, has no rate to take shares of.
 const LEAST_RATE: f64 = 0.1;
 
-/// What came of a schedule, beside the reports of its phases.
+/// Result of a schedule, beside the reports of its phases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// All was carried out.

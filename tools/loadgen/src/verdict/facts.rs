@@ -53,7 +53,7 @@ impl Facts {
         }
     }
 
-    /// What the generator's CPU says.
+    /// Returns what the generator's CPU says.
     pub(super) fn generator_said(&self) -> String {
         format!(
             "The generator's busiest part was {} busy.",
@@ -61,7 +61,7 @@ impl Facts {
         )
     }
 
-    /// What the CPU of both sides says.
+    /// Returns what the CPU of both sides says.
     pub(super) fn generator_said_and_server(&self) -> Vec<String> {
         let server = self.server_fullness.map(|fullness| {
             format!("The server's busiest part was {} busy.", percent(fullness.min(1.0)))

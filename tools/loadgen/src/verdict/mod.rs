@@ -1,4 +1,4 @@
-//! Who was the bottleneck: from the figures of a phase to a verdict with its evidence.
+//! Verdict about the bottleneck: from the figures of a phase to a verdict with its evidence.
 
 mod facts;
 mod parts;

@@ -12,7 +12,7 @@ use bolide_probe::report::Failure;
 use crate::early::{read_head, serve};
 use crate::plans::{plan, rate, requests, run};
 
-/// What one response does.
+/// Action of one response.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     /// An event.
@@ -46,7 +46,7 @@ fn streaming(
     (address, times)
 }
 
-/// Whether the connection goes on.
+/// Returns whether the connection goes on.
 fn respond(socket: &mut BufReader<TcpStream>, acts: &[Act], left: &mut Vec<Instant>) -> bool {
     let stream = socket.get_mut();
     stream.set_nodelay(true).unwrap();

@@ -209,7 +209,7 @@ fn cleartext_is_a_mistake_before_anything_is_sent() {
     assert_eq!(said, "HTTP/3 needs TLS: every URL must begin with https://");
 }
 
-/// What a hostile port makes of a datagram.
+/// Response of a hostile port to a datagram.
 type Hostile = fn(&[u8]) -> Vec<u8>;
 
 #[test]

@@ -16,10 +16,10 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::StatusCode;
 
-/// What it answers when nothing else is planted.
+/// Response when nothing else is planted.
 pub(crate) const BODY: &[u8] = b"planted";
 
-/// What a request meets, by its number over all connections, from 1.
+/// Behavior that a request meets, by its number over all connections, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plant {
     /// The right answer.
@@ -210,7 +210,7 @@ struct Served<'a> {
     last: Option<ExchangeId>,
 }
 
-/// What is decided about a request.
+/// Decision about a request.
 struct Answer {
     id: ExchangeId,
     status: StatusCode,
@@ -287,7 +287,7 @@ impl<'a> Served<'a> {
         act(&mut self.connection, &mut cx)
     }
 
-    /// Whether the connection is over.
+    /// Returns whether the connection is over.
     fn drive(&mut self) -> bool {
         let limits = self.shared.behaviour.limits.clone();
         loop {

@@ -50,7 +50,7 @@ impl Came {
     }
 }
 
-/// What a response is made of: status, field lines, body.
+/// Parts of a response: status, field lines, body.
 type Reply = (u16, String, String);
 
 fn reply(status: u16, fields: &str, body: &str) -> Reply {
@@ -120,7 +120,7 @@ struct Program {
     load: Arguments,
 }
 
-/// What the command line `bolide load …` finds, in its only phase.
+/// Returns what the command line `bolide load …` finds, in its only phase.
 #[track_caller]
 fn run(line: &str, file: &File, address: SocketAddr) -> PhaseReport {
     let path = file.0.display();
@@ -268,7 +268,7 @@ fn kinds_of_users_come_by_weight() {
     assert!((250..350).contains(&a) && b == c && a + b == 400, "{a} {b} {c}");
 }
 
-/// What came of 20 users whose second step needs what the first one captures.
+/// Returns what came of 20 users whose second step needs what the first one captures.
 fn told(what: &str, fields: &'static str, body: &'static str) -> PhaseReport {
     let text = format!(
         "[[user]]\nredirects = 3\n[[user.step]]\nrequest = '/a'\ncapture = {{ x = '{what}' }}\n\
@@ -415,7 +415,7 @@ fn a_log_is_sent_again_at_its_times() {
     assert_eq!(came, [once, once].concat());
 }
 
-/// What a command line with several servers finds in its only phase; the first one is `shop.test`.
+/// Returns what a command line with several servers finds in its only phase; the first one is `shop.test`.
 fn run_among(
     line: &str,
     file: &File,

@@ -22,7 +22,7 @@ use crate::early::serve;
 use crate::http3::start_with;
 use crate::plans::{Free, plan, prepare, rate, requests, run};
 
-/// What a message meets.
+/// Behavior that a message meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
     Echo,
@@ -41,7 +41,7 @@ enum Act {
     Silence,
 }
 
-/// What the server saw.
+/// Observations of the server.
 #[derive(Debug, Default)]
 struct Seen {
     messages: AtomicU64,

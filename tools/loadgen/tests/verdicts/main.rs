@@ -60,7 +60,7 @@ impl Drop for Server {
     }
 }
 
-/// What is right, or what is not, in words.
+/// Result: right, or what is wrong in words.
 type Test = Box<dyn Fn() -> Result<(), String>>;
 
 /// Costs nothing.
@@ -165,7 +165,7 @@ const CASES: [Case; 6] = [
     },
 ];
 
-/// What the search is called.
+/// Name of the search.
 const KNEE: &str = "the_knee_of_a_server_is_its_service_rate";
 
 /// How far the knee of a server may be from its service rate.

@@ -31,7 +31,7 @@ const PRECISION: f64 = 0.01;
 const REQUESTS_COUNT: u64 = 300;
 const CONNECTIONS_COUNT: usize = 80;
 
-/// What is loaded.
+/// Server that is loaded.
 pub(crate) struct Seen {
     pub(crate) name: &'static str,
     load: Load,
@@ -138,7 +138,7 @@ struct Relay {
 }
 
 impl Relay {
-    /// Where it listens, and what it is to be asked for.
+    /// Returns where it listens, and what it is to be asked for.
     fn start(to: SocketAddr) -> (SocketAddr, Self) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, this) = (listener.local_addr().unwrap(), Self::default());
@@ -160,7 +160,7 @@ impl Relay {
         (address, this)
     }
 
-    /// What it has seen since it was asked before.
+    /// Returns what it has seen since it was asked before.
     fn take(&self) -> Vec<Duration> {
         for exchange in &*self.exchanges.lock().unwrap() {
             exchange.lock().unwrap().end(&self.times);
@@ -220,7 +220,7 @@ fn pass_responses(
     let _ = client.shutdown(std::net::Shutdown::Both);
 }
 
-/// Whether the report has what the relay saw; what differs, in words.
+/// Checks whether the report has what the relay saw; what differs, in words.
 pub(crate) fn compare(seen: &Seen) -> Result<(), String> {
     let (running, server) = server();
     let (address, relay) = Relay::start(server);

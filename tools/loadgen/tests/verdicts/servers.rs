@@ -10,13 +10,13 @@ use bolide_connection::{Connection, Http2Limits, Limits, http2_limits};
 use bolide_semantics::{Content, Context, End, ExchangeEvent, Head, Output, ResponseHead, Role};
 use http::StatusCode;
 
-/// What is answered over HTTP/1.1.
+/// Response over HTTP/1.1.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// Before the kind of a server: the program is to be one.
 pub(crate) const FLAG: &str = "--planted";
 
-/// What limits a server.
+/// Limit of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Nothing.

@@ -26,7 +26,7 @@ const PROBES_MAX: usize = 50;
 #[derive(Debug)]
 struct Moving {
     id: ExchangeId,
-    /// What has come of the answer's body.
+    /// Size of the response's body that has come.
     received: u64,
     /// How long it announced to be.
     announced: Option<u64>,
@@ -34,7 +34,7 @@ struct Moving {
     status: Option<StatusCode>,
     /// The body that we send.
     feed: Option<Feed>,
-    /// What goes on in the tunnel that the request asked for.
+    /// Protocol in the tunnel that the request asked for.
     tunnel: Option<Box<Ndt7>>,
     /// The piece that was given last has not left.
     is_busy: bool,
@@ -54,7 +54,7 @@ impl Moving {
     }
 }
 
-/// What belongs to one connection.
+/// State of one connection.
 #[derive(Debug)]
 pub(super) struct CarrierConnection {
     dialed_ns: u64,
@@ -83,7 +83,7 @@ impl CarrierConnection {
         }
     }
 
-    /// Whether it can take a probe beside its requests.
+    /// Returns whether it can take a probe beside its requests.
     pub(super) fn takes_probes(&self) -> bool {
         self.multiplexes && self.is_open && self.probes.len() < PROBES_MAX
     }
@@ -385,7 +385,7 @@ impl At<'_> {
         }
     }
 
-    /// Whether an answer is what was asked for.
+    /// Judges whether a response is what was asked for.
     fn judge_head(&mut self, status: StatusCode, announced: Option<u64>) {
         let transfer = &self.state.task.transfer;
         let is_upload = transfer.direction == Direction::Upload;

@@ -15,13 +15,13 @@ const FAST_NS: u64 = 4_000_000;
 /// then never more than a look's fraction ahead of what was.
 const SLOW_NS: u64 = 40_000_000;
 
-/// What uploads are made of. It is never copied.
+/// Block that uploads are made of. It is never copied.
 static BLOCK: [u8; PIECE_BYTES_MAX] = [0; PIECE_BYTES_MAX];
 
 /// The pieces of one upload.
 #[derive(Debug)]
 pub(super) struct Feed {
-    /// What is still to be given; `None`: as long as there is time.
+    /// Size that is still to be given; `None`: as long as there is time.
     left: Option<u64>,
     piece_bytes: usize,
     /// When the last one was given that could not leave at once.
@@ -57,7 +57,7 @@ impl Feed {
         (Bytes::from_static(&BLOCK[..length]), self.is_over)
     }
 
-    /// What has not been given, where an end is known.
+    /// Returns what has not been given, where an end is known.
     pub(super) fn left(&self) -> u64 {
         self.left.unwrap_or(0)
     }

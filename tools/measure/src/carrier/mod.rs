@@ -31,19 +31,19 @@ pub(crate) use transfer_state::ending_in_words;
 /// How long a thread without work waits before it looks for commands.
 const COMMAND_WAIT: Duration = Duration::from_millis(5);
 
-/// What one connection may do in one pass, in bytes: there are no others to be fair to but probes, and
+/// Bytes of one connection in one pass: there are no others to be fair to but probes, and
 /// these wait for a millisecond at most.
 const PASS_BYTES: usize = 4 * 1024 * 1024;
 
 /// Reads in one pass.
 const PASS_READS_COUNT: u32 = 16;
 
-/// What a carrier is to do.
+/// Task of a carrier.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) route: Route,
     pub(crate) transfer: Transfer,
-    /// What is probed for on the transfer's own connections.
+    /// Path that is probed on the transfer's own connections.
     pub(crate) probe_path: Option<String>,
     /// How often there is a look at what has been transferred.
     pub(crate) look: Duration,
@@ -54,7 +54,7 @@ pub(crate) struct Task {
     pub(crate) clock: Clock,
 }
 
-/// What a carrier is told.
+/// Order to a carrier.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// The transfer begins.
@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Finish,
 }
 
-/// What the connections turned out to be.
+/// Facts about the connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) version: http::Version,
@@ -79,7 +79,7 @@ pub(crate) struct Facts {
     pub(crate) handshake_ns: Option<u64>,
 }
 
-/// What has been transferred at some time.
+/// Amount that has been transferred at some time.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     /// Since the transfer began, in nanoseconds.
@@ -90,7 +90,7 @@ pub(crate) struct Look {
     pub(crate) samples: Vec<Sample>,
 }
 
-/// What came of a transfer.
+/// Result of a transfer.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Payload, in bytes.
@@ -99,10 +99,10 @@ pub(crate) struct Outcome {
     pub(crate) elapsed_ns: u64,
     /// Bytes of TCP's streams in the direction of the transfer: payload, framing, TLS.
     pub(crate) wire_bytes: u64,
-    /// What the kernel says of the connections.
+    /// The kernel's figures of the connections.
     pub(crate) tcp: Tcp,
     pub(crate) stalls: Stalls,
-    /// What the server says of its side.
+    /// The server's figures of its side.
     pub(crate) told: Option<Told>,
     /// The first thing that went wrong.
     pub(crate) error: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) struct Outcome {
     pub(crate) kept: Vec<u8>,
 }
 
-/// What a carrier says.
+/// News of a carrier.
 #[derive(Debug)]
 pub(crate) enum News {
     /// Every connection can be used.

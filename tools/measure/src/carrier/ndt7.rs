@@ -23,7 +23,7 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// A message grows when it is less than this part of what was sent.
 const FRACTION: u64 = 16;
 
-/// What TLS and heads may add to the bytes of a tunnel, beyond as many again, in bytes.
+/// Bytes that TLS and heads may add to those of a tunnel, beyond as many again.
 const OVERHEAD_BYTES: u64 = 1 << 16;
 
 /// How often the server is told what we count, in nanoseconds (250 ms).
@@ -172,7 +172,7 @@ impl Ndt7 {
         }
     }
 
-    /// What is to leave next, and how much payload of an upload is in it. `ends`: its time is over.
+    /// Returns what is to leave next, and how much payload of an upload is in it. `ends`: its time is over.
     pub(super) fn next(&mut self, ends: bool) -> Option<(Bytes, u64)> {
         if let Some(bytes) = self.codec.pop_output() {
             return Some((bytes, 0));
@@ -209,7 +209,7 @@ impl Ndt7 {
     }
 }
 
-/// What a measurement says of the server's side; a count that can't be is not believed. `bytes_max`: what the
+/// Returns what a measurement says of the server's side; a count that can't be is not believed. `bytes_max`: what the
 /// connection can have carried.
 fn told(measurement: &Value, direction: Direction, bytes_max: u64) -> Option<Told> {
     let info = measurement.get("TCPInfo")?;

@@ -28,7 +28,7 @@ const LAST_ANSWER: Duration = Duration::from_secs(10);
 /// Probes that wait for a connection that takes them at most.
 const DUE_MAX: usize = 100;
 
-/// What the loop around the service sees and says.
+/// Side of the loop around the service.
 #[derive(Debug, Default)]
 pub(super) struct LoopHandle {
     /// The worker's counters up to its last turn.

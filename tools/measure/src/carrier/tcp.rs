@@ -5,7 +5,7 @@ use bolide_eventloop::Path;
 
 use crate::plan::Direction;
 
-/// What this side of some connections knows: what it sent again, or what came to it out of order.
+/// Knowledge of this side of some connections: what it sent again, or what came to it out of order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tcp {
     /// Segments sent again, of an upload.

@@ -1,4 +1,4 @@
-//! What the connections of a transfer share: the task, the clock, the counts.
+//! State that the connections of a transfer share: the task, the clock, the counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) enum Stage {
     Over,
 }
 
-/// What the connections share.
+/// State that the connections share.
 #[derive(Debug)]
 pub(super) struct TransferState {
     pub(super) task: Arc<Task>,
@@ -49,12 +49,12 @@ pub(super) struct TransferState {
     /// Probes that are under way.
     pub(super) probes: u64,
     pub(super) lost: u64,
-    /// What is kept of the answers.
+    /// Bytes that are kept of the responses.
     pub(super) kept: Vec<u8>,
     pub(super) stalls: Stalls,
-    /// What the kernel says of the connections.
+    /// The kernel's figures of the connections.
     pub(super) tcp: Tcp,
-    /// What the server says of its side.
+    /// The server's figures of its side.
     pub(super) told: Option<Told>,
 }
 
@@ -142,7 +142,7 @@ impl TransferState {
         }
     }
 
-    /// Whether payload counts.
+    /// Returns whether payload counts.
     pub(super) fn counts(&self) -> bool {
         matches!(self.stage, Stage::Running | Stage::Ending) && self.error.is_none()
     }
@@ -155,7 +155,7 @@ impl TransferState {
         }
     }
 
-    /// Whether a request that is complete is followed by another one.
+    /// Returns whether a request that is complete is followed by another one.
     pub(super) fn goes_on(&self) -> bool {
         self.stage == Stage::Running && self.time_is_over_ns().is_some_and(|end| self.now_ns < end)
     }

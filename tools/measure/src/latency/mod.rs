@@ -8,7 +8,7 @@ pub(crate) use prober::{Fresh, Prober, ProberTask};
 pub(crate) use pulse::Pulse;
 pub use summary::{Percentiles, percentiles};
 
-/// Where a probe was sent.
+/// Way of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Kind {
     /// On a connection of the transfer.
@@ -28,7 +28,7 @@ pub(crate) struct Sample {
     pub(crate) kind: Kind,
     /// From then, or from when its connection was ready, to the end of its answer.
     pub(crate) took_ns: u64,
-    /// What making its connection took: TCP's handshake, and TLS's.
+    /// Time to make its connection: TCP's handshake, and TLS's.
     pub(crate) tcp_ns: u64,
     pub(crate) tls_ns: u64,
 }

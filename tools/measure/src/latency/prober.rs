@@ -31,7 +31,7 @@ const PROBES_MAX: usize = 200;
 /// The tag of the connection that stands: it is made for no probe.
 const NOBODY: u64 = u64::MAX;
 
-/// Whether each probe has a connection of its own.
+/// Use of connections by probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fresh {
     /// One connection stands, and carries them all.
@@ -40,7 +40,7 @@ pub(crate) enum Fresh {
     Yes,
 }
 
-/// What a prober is to do.
+/// Task of a prober.
 #[derive(Debug, Clone)]
 pub(crate) struct ProberTask {
     pub(crate) route: Route,
@@ -49,7 +49,7 @@ pub(crate) struct ProberTask {
     pub(crate) clock: Clock,
 }
 
-/// What a prober says.
+/// News of a prober.
 #[derive(Debug)]
 enum News {
     Answered(Sample),
@@ -93,7 +93,7 @@ impl Prober {
         let _ = self.rates.send(Some(rate));
     }
 
-    /// What was answered since the last call.
+    /// Returns what was answered since the last call.
     pub(crate) fn samples(&mut self) -> Vec<Sample> {
         let mut samples = Vec::new();
         for news in self.news.try_iter() {
@@ -153,7 +153,7 @@ fn run(task: ProberTask, orders: Receiver<Option<f64>>, news: Sender<News>) -> i
     Ok(())
 }
 
-/// What the connections share.
+/// State that the connections share.
 #[derive(Debug)]
 struct TransferState {
     task: ProberTask,

@@ -1,4 +1,4 @@
-//! What is seen while a transfer goes on: a line that is redrawn in a terminal, else one each time.
+//! View of a transfer while it goes on: a line that is redrawn in a terminal, else one each time.
 
 use std::io::{self, Write};
 

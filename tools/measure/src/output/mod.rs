@@ -1,4 +1,4 @@
-//! What is shown and written of a measurement.
+//! Outputs of a measurement.
 
 pub mod live;
 pub mod text;

@@ -11,7 +11,7 @@ use crate::plan::Direction;
 use crate::report::{Cost, Latency, Report};
 use crate::verdict::Stalls;
 
-/// What was found, in lines.
+/// Returns what was found, in lines.
 #[must_use]
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
@@ -85,7 +85,7 @@ fn how(report: &Report) -> String {
     format!(" over {}, {connections}{streams}", report.protocol)
 }
 
-/// What framing and TLS add.
+/// Returns what framing and TLS add.
 fn overhead(report: &Report) -> String {
     if report.volume.bytes == 0 || report.volume.wire_bytes < report.volume.bytes {
         return String::new();
@@ -132,7 +132,7 @@ fn tcp(report: &Report) -> String {
     if parts.is_empty() { "no connection".to_owned() } else { parts.join(", ") }
 }
 
-/// Who waited on whose window, where somebody did for a millisecond at least.
+/// Returns who waited on whose window, where somebody did for a millisecond at least.
 fn stalls(stalls: &Stalls) -> Vec<String> {
     [
         ("we waited", "the server's streams", stalls.peer_stream_ns),

@@ -5,14 +5,14 @@ use serde::Deserialize;
 
 use crate::target;
 
-/// What a server of these resources serves.
+/// Resources that a server has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resources {
-    /// What is probed for.
+    /// URL of probes.
     pub(super) small: Url,
-    /// What is downloaded.
+    /// URL of downloads.
     pub(super) large: Url,
-    /// What is uploaded to.
+    /// URL of uploads.
     pub(super) upload: Url,
     /// The host to connect to instead of the URLs'.
     pub(super) endpoint: Option<String>,

@@ -30,7 +30,7 @@ pub struct Plan {
     pub url: String,
     /// How the server is reached. HTTP/2 is spoken.
     pub connecting: Connecting,
-    /// Where the server says what it has to measure with.
+    /// Path of the server's description of its resources.
     pub config_path: String,
     /// The server may name another origin or host than the URL's.
     pub allows_other_hosts: bool,
@@ -44,7 +44,7 @@ pub struct Plan {
     pub stop: Stop,
 }
 
-/// What was found.
+/// Report of the measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// As it was given.
@@ -63,11 +63,11 @@ pub struct Scored {
     /// The score.
     #[serde(flatten)]
     pub score: Score,
-    /// What it is called.
+    /// Name of the class.
     pub class: &'static str,
     /// How sure it is.
     pub confidence: Confidence,
-    /// What it was made from.
+    /// Means of which it was made.
     pub means: Means,
     /// Payload per second over the last intervals.
     pub goodput_bits_per_second: f64,
@@ -90,6 +90,6 @@ pub struct Progress {
     pub goodput: f64,
     /// Connections that carry load.
     pub connections: usize,
-    /// What its probes come to, where there were any of both kinds.
+    /// Score of its probes, where there were any of both kinds.
     pub rpm: Option<f64>,
 }

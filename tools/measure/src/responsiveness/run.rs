@@ -18,7 +18,7 @@ use crate::plan::{Amount, Connecting, Direction, Transfer, Version};
 use crate::target;
 use crate::transfer::PATIENCE;
 
-/// What is said of a measurement that Ctrl-C or SIGTERM ended.
+/// Note on a measurement that Ctrl-C or SIGTERM ended.
 const STOPPED: &str = "stopped early; the score covers the intervals up to then";
 
 /// Carries it out, one direction after the other. `announce` is called with a sentence before load goes to another
@@ -137,9 +137,9 @@ struct Loaded<'a> {
     has_goodput_settled: bool,
     has_settled: bool,
     connections: usize,
-    /// What each interval carried, in bits per second.
+    /// Rate of each interval, in bits per second.
     carried: Vec<f64>,
-    /// What its probes took.
+    /// Times of its probes.
     samples: Vec<Vec<Sample>>,
     /// Round trips of a TLS handshake; 0: none.
     handshake_trips: f64,

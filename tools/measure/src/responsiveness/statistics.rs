@@ -48,7 +48,7 @@ pub fn trimmed_mean(values: &[f64], kept_share: f64) -> Option<f64> {
     Some(sorted.iter().sum::<f64>() / sorted.len() as f64)
 }
 
-/// Whether a figure that is taken in each interval has settled: the standard deviation of its last moving
+/// Test of whether a figure that is taken in each interval has settled: the standard deviation of its last moving
 /// averages is small against the newest of them.
 #[derive(Debug, Clone)]
 pub struct Settling {
@@ -126,7 +126,7 @@ pub fn score(means: &Means) -> Score {
     Score { foreign_rpm, loaded_rpm, rpm: f64::midpoint(foreign_rpm, loaded_rpm) }
 }
 
-/// What a score is called.
+/// Returns what a score is called.
 #[must_use]
 pub fn class(rpm: f64) -> &'static str {
     match rpm {
@@ -171,7 +171,7 @@ impl Confidence {
     }
 }
 
-/// What a pair of probes costs, in bytes: a new connection with TLS, and a request on a loaded one.
+/// Cost of a pair of probes, in bytes: a new connection with TLS, and a request on a loaded one.
 const PROBE_PAIR_BYTES: f64 = 6_000.0;
 
 /// How many pairs of probes there may be per second at this goodput, in bits per second: as many as the

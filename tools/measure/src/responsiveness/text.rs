@@ -7,7 +7,7 @@ use bolide_semantics::in_one_line;
 use super::{Report, Scored};
 use crate::output::speed;
 
-/// What was found, in lines.
+/// Returns what was found, in lines.
 #[must_use]
 pub fn summary(report: &Report) -> String {
     let mut text = format!("{}  responsiveness (draft-ietf-ippm-responsiveness-09)\n", report.url);

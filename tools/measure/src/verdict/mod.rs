@@ -1,4 +1,4 @@
-//! What limited a transfer: from its figures to a verdict with its evidence.
+//! Limit of a transfer: from its figures to a verdict with its evidence.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ pub const SHORT_S: f64 = 0.05;
 /// Of a hundred segments of 1448 bytes, so many sent again tell of a path that loses.
 pub const RETRANSMITTED: f64 = 0.001;
 
-/// What limited a transfer.
+/// Limit of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -51,7 +51,7 @@ pub enum Limit {
     Unclear,
 }
 
-/// What limited a transfer, and what tells so.
+/// Limit of a transfer, with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Verdict {
     /// The limit.

@@ -14,7 +14,7 @@ use crate::planted::{measure, measured, plan};
 
 const INFO: &str = r#"{"TCPInfo":{"ElapsedTime":8000,"BytesAcked":1000000,"BytesReceived":1000000,"RWndLimited":0}}"#;
 
-/// What is moved at least before the server has measured it.
+/// Bytes that are moved at least before the server has measured them.
 const INFO_BYTES: u64 = 1_000_000;
 
 fn read_head(socket: &mut TcpStream) -> String {

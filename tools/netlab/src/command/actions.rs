@@ -1,4 +1,4 @@
-//! What each action does.
+//! The actions of the command.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -127,7 +127,7 @@ fn exec(arguments: &ExecArguments) -> Result<ExitCode, Mistake> {
     )))
 }
 
-/// Whether there is such a program, as `exec` looks for it.
+/// Returns whether there is such a program, as `exec` looks for it.
 fn is_there(program: &Path) -> bool {
     if program.components().count() > 1 {
         return program.is_file();

@@ -84,7 +84,7 @@ fn most(rate: Option<&Rate>) -> String {
         .map_or_else(String::new, |most| format!("{} through the line", shown_rate(most)))
 }
 
-/// What a delay line has done.
+/// Returns what a delay line has done.
 fn line(name: &str, carried: &Carried) -> String {
     let counts = carried.counts;
     let mean = carried.late_ns.checked_div(carried.out).unwrap_or(0);
@@ -108,7 +108,7 @@ fn line(name: &str, carried: &Carried) -> String {
     text + "\n"
 }
 
-/// What to do with a lab.
+/// Returns what to do with a lab.
 pub(super) fn hint(spec: &Spec) -> String {
     let name =
         if spec.name == DEFAULT_NAME { String::new() } else { format!(" --name {}", spec.name) };

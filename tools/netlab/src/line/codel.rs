@@ -27,7 +27,7 @@ impl Codel {
         Self { target: TARGET.max(packet + packet / 2), ..Self::default() }
     }
 
-    /// Whether to drop the packet that has waited for `waited` and would be sent at `now`.
+    /// Returns whether to drop the packet that has waited for `waited` and would be sent at `now`.
     pub(super) fn drops(&mut self, waited: Nanos, now: Nanos) -> bool {
         let stands = self.stands(waited, now);
         if self.dropping {

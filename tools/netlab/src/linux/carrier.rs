@@ -21,7 +21,7 @@ use crate::linux::topology::{LEFT, RIGHT};
 use crate::shape::Shape;
 use crate::spec::{Node, Spec};
 
-/// What the kernel puts in front of a packet that may be a burst (`virtio_net_hdr`).
+/// Size of the header that the kernel puts in front of a packet that may be a burst (`virtio_net_hdr`).
 const BURST_HEADER_BYTES: usize = 10;
 
 /// The largest packet, a burst with its header.
@@ -43,7 +43,7 @@ pub(crate) enum Direction {
     Up,
 }
 
-/// What a carrier has done so far.
+/// Counts of a carrier so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Carried {
@@ -129,7 +129,7 @@ impl Carrier {
         self.thread.join().map_err(|_| Mistake::Failed("a carrier panicked".to_owned()))
     }
 
-    /// What to ask for [`Carried`] later.
+    /// Returns what to ask for [`Carried`] later.
     pub(crate) fn counter(&self) -> Counter {
         Counter(Arc::clone(&self.control))
     }

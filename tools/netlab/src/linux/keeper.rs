@@ -28,7 +28,7 @@ const MOST_TIME: Duration = Duration::from_millis(250);
 /// How the system is asked to prefer the delay lines to other work (-20 to 19, lower is sooner).
 const PRIORITY: i32 = -15;
 
-/// What a keeper is to do.
+/// Order to a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) spec: Spec,
@@ -36,11 +36,11 @@ pub(crate) struct Order {
     pub(crate) socket: PathBuf,
 }
 
-/// What a keeper says while it sets up.
+/// Message of a keeper while it sets up.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Word {
-    /// What it does now.
+    /// Step that it takes now.
     Step(String),
     /// It is ready; what tells its namespaces from others, and what was measured.
     Ready { namespaces: Vec<u64>, report: Option<Report> },
@@ -48,7 +48,7 @@ pub(crate) enum Word {
     Failed { usage: bool, sentence: String },
 }
 
-/// What a keeper answers on its socket.
+/// Response of a keeper on its socket.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Live {
@@ -182,7 +182,7 @@ fn renewed(carriers: Carriers, spec: &Spec) -> Result<Carriers, Mistake> {
     start(devices.collect::<Result<_, Mistake>>()?, spec.seed)
 }
 
-/// What TCP gets through each direction that has a line, when lines do nothing but carry.
+/// Returns what TCP gets through each direction that has a line, when lines do nothing but carry.
 fn measured<'a>(
     spec: &Spec,
     devices: Devices<'a>,
@@ -219,7 +219,7 @@ fn tell(socket: &UnixListener, counters: Vec<(Direction, Counter)>) {
     }
 }
 
-/// Puts an empty folder where `ip netns` keeps its names: in a user namespace the system's can't be
+/// Puts an empty directory where `ip netns` keeps its names: in a user namespace the system's can't be
 /// written.
 fn own_names() -> Result<(), Mistake> {
     use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};

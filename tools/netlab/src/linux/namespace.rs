@@ -12,7 +12,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::Mistake;
 
-/// Where `ip netns` keeps its names.
+/// Directory in which `ip netns` keeps its names.
 pub(crate) const FOLDER: &str = "/run/netns";
 
 /// The file that stands for a namespace.
@@ -20,7 +20,7 @@ pub(crate) fn path(namespace: &str) -> PathBuf {
     PathBuf::from(FOLDER).join(namespace)
 }
 
-/// What tells it from all others; `None` if there is none of that name.
+/// Returns what tells it from all others; `None` if there is none of that name.
 pub(crate) fn inode(namespace: &str) -> Option<u64> {
     std::fs::metadata(path(namespace)).ok().map(|found| found.ino())
 }

@@ -1,4 +1,4 @@
-//! What is known of a lab outside of it: a folder for each, which tells a later run what to remove.
+//! Record of a lab outside of it: a directory for each, which tells a later run what to remove.
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -14,7 +14,7 @@ use crate::linux::{namespace, processes, topology};
 use crate::spec::{Node, Spec};
 
 /// The variable that holds the record in processes that were sent into a lab's user namespace, where
-/// the folder of the records may not be seen.
+/// the directory of the records may not be seen.
 pub(crate) const INSIDE: &str = "BOLIDE_NETLAB_RECORD";
 
 /// A lab as it is known outside of it.
@@ -25,12 +25,12 @@ pub(crate) struct Record {
     pub(crate) keeper: u32,
     /// When that started, in ticks since boot.
     pub(crate) started: u64,
-    /// What tells its namespaces from others, once they are there.
+    /// Identities of its namespaces, once they are there.
     pub(crate) namespaces: Vec<u64>,
     /// The process that it ends with, and when that started.
     #[serde(default)]
     pub(crate) owner: Option<(u32, u64)>,
-    /// What was measured after set-up.
+    /// Measurements after set-up.
     pub(crate) report: Option<Report>,
 }
 
@@ -51,7 +51,7 @@ impl Lock {
     }
 }
 
-/// Where the records of this user are.
+/// Returns where the records of this user are.
 fn folder() -> Result<PathBuf, Mistake> {
     let user = geteuid();
     let path = if user.is_root() {
@@ -77,7 +77,7 @@ fn folder() -> Result<PathBuf, Mistake> {
     Ok(path)
 }
 
-/// The folder of a lab of that name.
+/// The directory of a lab of that name.
 pub(crate) fn place(name: &str) -> Result<PathBuf, Mistake> {
     Ok(folder()?.join(name))
 }
@@ -114,12 +114,12 @@ impl Record {
         fs::rename(&draft, &whole).map_err(Mistake::io(whole.display()))
     }
 
-    /// Whether the process that keeps it lives.
+    /// Returns whether the process that keeps it lives.
     pub(crate) fn is_kept(&self) -> bool {
         processes::started(self.keeper) == Some(self.started)
     }
 
-    /// Whether it was to end with a process that is not there any more.
+    /// Returns whether it was to end with a process that is not there any more.
     pub(crate) fn is_orphan(&self) -> bool {
         self.owner.is_some_and(|(id, started)| processes::started(id) != Some(started))
     }
@@ -157,7 +157,7 @@ pub(crate) fn remove_leftovers() -> Result<Vec<String>, Mistake> {
         record.remove()?;
         names.push(record.spec.name);
     }
-    // A folder without a record is of a run that was killed before it made anything.
+    // A directory without a record is of a run that was killed before it made anything.
     for entry in fs::read_dir(folder()?).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() && read(&path).is_none() {

@@ -1,4 +1,4 @@
-//! Who shapes a direction: the kernel's disciplines where it has them, else the delay line.
+//! Shapers of a direction: the kernel's disciplines where it has them, else the delay line.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::spec::{Node, Spec};
 /// Bytes of the Ethernet header, which the kernel's disciplines count with each packet.
 pub(crate) const ETHERNET_BYTES: u64 = 14;
 
-/// Who shapes a direction.
+/// Shaper of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shaper {
@@ -38,7 +38,7 @@ impl Shaper {
     }
 }
 
-/// What this kernel has.
+/// Disciplines that this kernel has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kernel {
     pub(crate) tbf: bool,
@@ -57,7 +57,7 @@ impl Kernel {
     }
 }
 
-/// Who shapes a direction of this shape on this kernel.
+/// Returns who shapes a direction of this shape on this kernel.
 pub(crate) fn shaper(shape: &Shape, kernel: Kernel, only_line: bool) -> Shaper {
     // The kernel's CoDel can't stand below a token bucket everywhere, and the line's is seeded. netem's
     // jitter changes the order of packets.
@@ -119,7 +119,7 @@ pub(crate) fn apply(spec: &Spec, down: Shaper, up: Shaper) -> Result<(), Mistake
     batch("tc", Some(&spec.namespace(Node::Router)), &lines)
 }
 
-/// Whether whole bursts of a sender, up to 64 KiB, may pass the line in one piece. Where a rate, loss
+/// Returns whether whole bursts of a sender, up to 64 KiB, may pass the line in one piece. Where a rate, loss
 /// or reordering is asked for they are split first, since each concerns single packets.
 pub(crate) fn in_bursts(shape: &Shape) -> bool {
     shape.rate.is_none()

@@ -1,4 +1,4 @@
-//! What a lab really does, measured after set-up: round trip and rates, beside what was asked.
+//! Behavior of a lab, measured after set-up: round trip and rates, beside what was asked.
 
 mod rate;
 
@@ -19,7 +19,7 @@ use crate::raw;
 use crate::shape::Shape;
 use crate::spec::{Node, Spec};
 
-/// What may differ from what was asked.
+/// Share that may differ from what was asked.
 const TOLERANCE: f64 = 0.05;
 
 /// Below that a difference of round trips is the machine's own.
@@ -43,12 +43,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// IP and UDP headers.
 const HEADERS_BYTES: u64 = 28;
 
-/// What was measured.
+/// Results of the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The round trip: the lower quartile without jitter, the median with it.
     pub rtt: Duration,
-    /// What the shapes add up to.
+    /// Sum of the shapes.
     pub rtt_asked: Duration,
     /// Server to client.
     pub down: Rate,
@@ -59,19 +59,19 @@ pub struct Report {
 /// One direction of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Who shapes it.
+    /// Its shaper.
     pub shaper: Shaper,
     /// Measured bits per second of IP packets; of TCP's payload where no rate was asked for.
     pub measured: f64,
     /// Asked bits per second.
     pub asked: Option<u64>,
-    /// What the delay line carries at most as it is set up for this direction (whole bursts, or single
+    /// Rate that the delay line carries at most as it is set up for this direction (whole bursts, or single
     /// packets), in bits per second of TCP's payload; `None` if it isn't used.
     pub line_at_most: Option<f64>,
 }
 
 impl Report {
-    /// What is off by more than 5 %, one sentence each.
+    /// Returns what is off by more than 5 %, one sentence each.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -261,7 +261,7 @@ pub(crate) fn free(spec: &Spec, direction: Direction, time: Duration) -> Result<
 mod tests {
     use super::*;
 
-    /// What is reported of these measurements where 100 was asked for, and how many there were.
+    /// Returns what is reported of these measurements where 100 was asked for, and how many there were.
     fn reported(measured: &[f64]) -> (f64, usize) {
         let mut count = 0;
         let rate = confirmed(100.0, || {

@@ -15,7 +15,7 @@ pub enum Verb {
     Put,
 }
 
-/// What a client asks for.
+/// Request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// Which way the payload goes.

@@ -54,7 +54,7 @@ impl Lab {
         names.filter(|name| name.starts_with(&format!("{}-", self.name))).collect()
     }
 
-    /// Its folder.
+    /// Its directory.
     pub(crate) fn folder(&self) -> std::path::PathBuf {
         Path::new("/run/bolide/net").join(&self.name)
     }
@@ -74,12 +74,12 @@ pub(crate) fn net(words: &str) -> Output {
     Output { status: found.status, stdout: found.stdout, stderr: found.stderr }
 }
 
-/// What it said of its mistake.
+/// Returns what it said of its mistake.
 pub(crate) fn words(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether this test can run: root's labs need root.
+/// Returns whether this test can run: root's labs need root.
 pub(crate) fn is_root(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::program::{PROGRAM, words};
 
-/// A program in a folder that everybody may enter, run as `nobody`.
+/// A program in a directory that everybody may enter, run as `nobody`.
 struct Nobody {
     program: PathBuf,
     setpriv: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What a lab does to packets.
+//! Treatment of packets by a lab.
 
 use std::path::Path;
 

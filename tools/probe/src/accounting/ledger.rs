@@ -27,7 +27,7 @@ pub(super) struct Seen {
     pub(super) peak_bytes: u64,
 }
 
-/// What is remembered of a process.
+/// Record of a process.
 #[derive(Debug, Default)]
 struct Account {
     threads: BTreeMap<u32, u64>,

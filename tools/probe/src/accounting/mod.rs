@@ -1,4 +1,4 @@
-//! What both sides cost: CPU time and memory of this process and of the server's.
+//! Costs of both sides: CPU time and memory of this process and of the server's.
 //!
 //! On Linux everything is read from /proc. CPU time is known to the nanosecond where the kernel keeps
 //! scheduler statistics, else to a clock tick (10 ms mostly). Elsewhere the generator's CPU time is
@@ -132,7 +132,7 @@ mod linux {
         now: Duration,
     }
 
-    /// What all processes have used that are or were in a control group.
+    /// Returns what all processes have used that are or were in a control group.
     fn group_cpu(directory: &Path) -> Option<Duration> {
         let stat = std::fs::read_to_string(directory.join("cpu.stat")).ok()?;
         let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
@@ -177,7 +177,7 @@ mod linux {
             Some((self.sample_group().unwrap_or(tree), busiest, memory))
         }
 
-        /// What the control group has used since the tree was found; the last that was known when it is gone.
+        /// Returns what the control group has used since the tree was found; the last that was known when it is gone.
         fn sample_group(&mut self) -> Option<Duration> {
             let ServerProcesses::Group(_, directory) = &self.how else { return None };
             let group = self.group.as_mut()?;

@@ -13,7 +13,7 @@ use crate::plan::Arrivals;
 /// Nanoseconds in a second.
 const SECOND_NS: f64 = 1e9;
 
-/// What the next intended time depends on.
+/// State on which the next intended time depends.
 #[derive(Debug, Clone)]
 enum Gaps {
     Constant,

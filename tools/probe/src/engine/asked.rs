@@ -10,7 +10,7 @@ use super::events::Stream;
 /// A request that was handed to a connection. Times are nanoseconds since the engine began.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// Where latency counts from.
+    /// Time from which latency counts.
     pub(super) begun_ns: u64,
     /// When it was handed to the connection, or its last event came: its timeout counts from here.
     pub(super) handed_ns: u64,
@@ -30,7 +30,7 @@ pub(super) struct Asked {
     pub(super) unsent_bytes: u64,
     /// The answer's status; 0 before its head.
     pub(super) status: u16,
-    /// What has come of the body.
+    /// Part of the body that has come.
     pub(super) seen: Seen,
     /// The events of the body, where these count.
     pub(super) stream: Option<Box<Stream>>,
@@ -49,20 +49,20 @@ pub(super) struct Step {
     /// When the step began: before the redirects that led here.
     pub(super) began_ns: u64,
     pub(super) redirect: Redirect,
-    /// What must be in the head for the user to go on is not there.
+    /// Mark: what must be in the head for the user to go on is not there.
     pub(super) lacks_capture: bool,
-    /// What has come of a body that is looked into.
+    /// Bytes that have come of a body that is looked into.
     pub(super) kept: Option<Vec<u8>>,
 }
 
-/// Where a response sends the user.
+/// Redirect of the user by a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Redirect {
     /// Nowhere.
     None,
     /// To where the user goes next: the step is not over.
     Followed,
-    /// Where the user can't go.
+    /// Place where the user can't go.
     Astray,
 }
 

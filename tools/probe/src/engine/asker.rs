@@ -19,7 +19,7 @@ use super::users::Sender;
 use crate::report::Failure;
 use crate::scenario::KEPT_BYTES;
 
-/// What belongs to one connection.
+/// State of one connection.
 #[derive(Debug)]
 pub(super) struct Conn {
     /// Its seat, until it leaves it to another.
@@ -76,7 +76,7 @@ impl Conn {
 pub(super) struct Asker<'a> {
     pub(super) conn: &'a mut Conn,
     pub(super) state: &'a mut ThreadState,
-    /// What the first connection of the thread turned out to be.
+    /// Facts about the first connection of the thread.
     pub(super) facts: &'a mut Option<Facts>,
 }
 

@@ -1,4 +1,4 @@
-//! What each of the plan's requests came to, where there are few of them.
+//! Results of each of the plan's requests, where there are few of them.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

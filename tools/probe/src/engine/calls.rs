@@ -27,7 +27,7 @@ pub(super) const STATUSES: [&str; 18] = [
     "missing",
 ];
 
-/// What stands for a code that has no name, as clients of gRPC take it.
+/// Code for one that has no name, as clients of gRPC take it.
 const UNKNOWN: usize = 2;
 
 /// The place in [`STATUSES`] of what trailers, or the head of a response without content, say.
@@ -44,12 +44,12 @@ pub(super) struct MessageReader {
     prefix: [u8; PREFIX_BYTES],
     /// How much of the prefix has come.
     prefix_bytes: usize,
-    /// What is missing of the message after it.
+    /// Size that is missing of the message after it.
     left: usize,
 }
 
 impl MessageReader {
-    /// Whether another message has come whole; `Err`: it is compressed, which was not offered.
+    /// Returns whether another message has come whole; `Err`: it is compressed, which was not offered.
     pub(super) fn next(&mut self, data: &mut &[u8]) -> Result<bool, ()> {
         if self.prefix_bytes < PREFIX_BYTES {
             let (piece, rest) = data.split_at(data.len().min(PREFIX_BYTES - self.prefix_bytes));
@@ -75,7 +75,7 @@ impl MessageReader {
         Ok(true)
     }
 
-    /// Whether a message has begun and is not complete.
+    /// Returns whether a message has begun and is not complete.
     pub(super) fn is_within(&self) -> bool {
         self.prefix_bytes > 0
     }

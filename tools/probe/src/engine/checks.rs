@@ -1,4 +1,4 @@
-//! Whether answers are right: status, header fields, length, and bytes of those that are sampled.
+//! Checks of responses: status, header fields, length, and bytes of those that are sampled.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -14,19 +14,19 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use crate::plan::{Expectations, ExpectedBody, Plan, RequestPlan};
 use crate::report::Failure;
 
-/// What the body of an answer must be.
+/// Expected body of a response.
 #[derive(Debug)]
 enum Body {
     Unknown,
     Exact(Bytes),
-    /// What it must be when it is decoded.
+    /// Expected body when it is decoded.
     Gzip(Bytes),
     Sha256([u8; 32]),
-    /// What the first answer was, once it has come: its length and SHA-256.
+    /// The first response, once it has come: its length and SHA-256.
     SameAsFirst(OnceLock<(u64, [u8; 32])>),
 }
 
-/// What the answer to one request must be.
+/// Expected response to one request.
 #[derive(Debug)]
 pub(super) struct Answer {
     body: Body,
@@ -53,7 +53,7 @@ impl Answer {
         Self { body, bodiless, fields: plan.answer_fields.clone(), statuses }
     }
 
-    /// Whether the head has the fields that are expected.
+    /// Returns whether the head has the fields that are expected.
     #[inline]
     pub(super) fn has_fields(&self, head: &Head) -> bool {
         self.fields.is_empty() || has_all(head, &self.fields)
@@ -71,7 +71,7 @@ pub(super) struct Judge {
     trailers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// Whether `head` has each of `fields`, with these values.
+/// Returns whether `head` has each of `fields`, with these values.
 fn has_all(head: &Head, fields: &[(HeaderName, HeaderValue)]) -> bool {
     fields.iter().all(|(name, value)| {
         head.fields().any(|field| field.name == name.as_str() && field.value == value)
@@ -107,7 +107,7 @@ impl fmt::Debug for Digest {
 /// Decodes a body and compares what comes out; no more of it is kept than the decoder's window.
 struct Gunzip(Box<GzDecoder<Comparison>>);
 
-/// What must still come. Takes nothing else.
+/// Bytes that must still come. Takes nothing else.
 struct Comparison(Bytes);
 
 impl Write for Comparison {
@@ -129,7 +129,7 @@ impl Gunzip {
         Self(Box::new(GzDecoder::new(Comparison(expected.clone()))))
     }
 
-    /// Whether all came, and the checksum is right.
+    /// Returns whether all came, and the checksum is right.
     fn is_whole(&mut self) -> bool {
         self.0.try_finish().is_ok() && self.0.get_ref().0.is_empty()
     }
@@ -141,7 +141,7 @@ impl fmt::Debug for Gunzip {
     }
 }
 
-/// What has been seen of one body.
+/// State of one body that is checked.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) bytes: u64,
@@ -161,7 +161,7 @@ impl Judge {
         Self { statuses, length: *length, sampled, trailers }
     }
 
-    /// Whether the status is right.
+    /// Returns whether the status is right.
     #[inline]
     pub(super) fn takes(&self, answer: &Answer, status: StatusCode) -> bool {
         let own = if answer.statuses.is_empty() { &self.statuses } else { &answer.statuses };
@@ -204,7 +204,7 @@ impl Judge {
         }
     }
 
-    /// Whether these trailers are right.
+    /// Returns whether these trailers are right.
     pub(super) fn takes_trailers(&self, trailers: &Head) -> bool {
         has_all(trailers, &self.trailers)
     }

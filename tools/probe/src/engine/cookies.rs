@@ -14,7 +14,7 @@ const COOKIE_BYTES: usize = 4096;
 /// Most that the cookies of a user have together, in bytes; the oldest give way.
 const JAR_BYTES: usize = 16 * 1024;
 
-/// What servers have asked a user to keep.
+/// Cookies that servers have asked a user to keep.
 #[derive(Debug, Default)]
 pub(super) struct Jar(Vec<Kept>);
 
@@ -63,7 +63,7 @@ fn matches(path: &str, target: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || path.ends_with('/') || rest.starts_with('/'))
 }
 
-/// Whether a cookie for this domain is for `host`, too (RFC 6265 §5.1.3). An address is in no domain.
+/// Returns whether a cookie for this domain is for `host`, too (RFC 6265 §5.1.3). An address is in no domain.
 fn is_of(domain: &str, host: &str) -> bool {
     if host.parse::<IpAddr>().is_ok() {
         return false;

@@ -12,7 +12,7 @@ use super::histograms::{add, empty, encoded, latencies};
 use crate::plan::{EventsPlan, StreamFormat};
 use crate::report::{EventsReport, Failure};
 
-/// What is counted of all streams of a phase.
+/// Counts of all streams of a phase.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct EventTally {
     events: u64,
@@ -101,7 +101,7 @@ fn named(counts: &[u64; STATUSES.len()]) -> BTreeMap<String, u64> {
     named.map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
-/// What takes a stream apart.
+/// Parser of a stream.
 #[derive(Debug)]
 enum Reader {
     Events(EventParser),
@@ -121,11 +121,11 @@ pub(super) struct Stream {
     failed: bool,
     /// `[DONE]` came.
     done: bool,
-    /// What the server has counted, if it said so.
+    /// Tokens that the server has counted, if it said so.
     tokens: Option<u64>,
 }
 
-/// What an event of a language model's stream may say besides its text.
+/// Facts in an event of a language model's stream besides its text.
 #[derive(Deserialize)]
 struct Said {
     error: Option<serde::de::IgnoredAny>,
@@ -153,7 +153,7 @@ impl Stream {
         self.status = status(head);
     }
 
-    /// Whether another event has come whole.
+    /// Returns whether another event has come whole.
     fn next(&mut self, data: &mut &[u8], plan: &EventsPlan) -> bool {
         let parser = match &mut self.reader {
             Reader::Events(parser) => parser,
@@ -215,7 +215,7 @@ impl Stream {
         self.tokens = said.usage.and_then(|usage| usage.completion_tokens).or(self.tokens);
     }
 
-    /// What is wrong with the stream, if anything is: an error, or its end mark or status.
+    /// Fails if something is wrong with the stream: an error, or its end mark or status.
     pub(super) fn verdict(&self, plan: &EventsPlan) -> Result<(), Failure> {
         let (is_right, failure) = match (plan.format, &self.reader) {
             (StreamFormat::OpenAi, _) => (!self.failed && self.done, Failure::Events),

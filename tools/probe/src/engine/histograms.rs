@@ -50,7 +50,7 @@ pub(super) mod encoded {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer as From, Serializer as To};
 
-    /// What precedes the counts: cookie, length, offset, digits, bounds, ratio.
+    /// Size of the header before the counts: cookie, length, offset, digits, bounds, ratio.
     const HEAD_BYTES: usize = 40;
 
     pub(in crate::engine) fn serialize<S: To>(
@@ -87,7 +87,7 @@ pub(super) mod encoded {
     }
 }
 
-/// What is reported of a histogram.
+/// Returns what is reported of a histogram.
 pub(super) fn latencies(histogram: Histogram<u64>) -> Latencies {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()

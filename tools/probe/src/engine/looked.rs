@@ -5,7 +5,7 @@ use bolide_eventloop::Path;
 
 use super::tally::Tally;
 
-/// What was sent again on a connection, or lost, as last seen.
+/// Retransmissions and losses of a connection, as last seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Looked {
     retransmits: u64,
@@ -22,7 +22,7 @@ impl Looked {
         Self { measurement, ..Self::default() }
     }
 
-    /// Whether it has been looked at in this measurement.
+    /// Returns whether it has been looked at in this measurement.
     #[inline]
     pub(super) fn is_of(&self, measurement: u32) -> bool {
         self.measurement == measurement

@@ -1,4 +1,4 @@
-//! What the engine tells its threads, and what they tell it.
+//! Messages between the engine and its threads.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) enum Command {
     Finish,
 }
 
-/// What was spoken.
+/// Protocol that was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     /// `http/1.1`, `h2c`, `h2` or `h3`.
@@ -50,7 +50,7 @@ impl Facts {
     }
 }
 
-/// What happened since the look before, in one thread or in several.
+/// Events since the look before, in one thread or in several.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Look {
     /// Which interval of the phase this is the end of.

@@ -82,10 +82,10 @@ struct Thread {
     handle: Option<JoinHandle<()>>,
 }
 
-/// What is watched of a phase that runs.
+/// State of a phase that runs.
 struct Watched {
     watch: Watch,
-    /// What was used up to the last complete interval.
+    /// Costs up to the last complete interval.
     cost: CostSample,
 }
 
@@ -224,7 +224,7 @@ impl Engine {
         }
     }
 
-    /// Whether the version that is spoken can have so many requests in flight.
+    /// Checks whether the version that is spoken can have so many requests in flight.
     fn check_depth(&self, plan: &Plan) -> Result<(), Mistake> {
         let (depth, are_messages) = (plan.depth, matches!(plan.kind, RequestKind::WebSocket(_)));
         let depth_max = usize::from(Http1Limits::default().pipelined_count);
@@ -524,7 +524,7 @@ impl Runner for Engine {
     }
 }
 
-/// What may help when the first connection can't be made.
+/// Returns what may help when the first connection can't be made.
 fn hint(what: &str, version: Version) -> &'static str {
     let is_http3 = version == Version::Http3;
     if what.contains("certificate") {
@@ -538,7 +538,7 @@ fn hint(what: &str, version: Version) -> &'static str {
     }
 }
 
-/// Whether the process may have as many connections.
+/// Checks whether the process may have as many connections.
 fn check_files(connections: usize) -> Result<(), Mistake> {
     let needed = connections as u64 + OTHER_FILES_COUNT;
     let allowed = raise_file_limit().map_or(needed, |limit| limit.after);

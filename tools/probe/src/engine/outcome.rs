@@ -17,7 +17,7 @@ use crate::report::Kinds;
 use crate::report::Times;
 use crate::report::{Counts, PartPhase, PhaseReport, ProcessCost, Sample, Verdict};
 
-/// What a phase cost: looks at both ends of the measurement, and the time between them.
+/// Cost of a phase: looks at both ends of the measurement, and the time between them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cost {
     pub(super) before: CostSample,
@@ -65,7 +65,7 @@ impl Cost {
     }
 }
 
-/// What a phase came to in one engine, in a form that adds up exactly.
+/// Result of a phase in one engine, in a form that adds up exactly.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Counted {
     pub(super) tally: Tally,
@@ -78,7 +78,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What was counted of a phase whose measurement began at `measure_ns`.
+    /// Returns what was counted of a phase whose measurement began at `measure_ns`.
     pub(super) fn new(tally: Tally, measure_ns: u64, cost: &Cost) -> Self {
         let requests = tally.counts.completed;
         Self {
@@ -197,7 +197,7 @@ mod tests {
     use crate::report::Failure;
     use proptest::prelude::*;
 
-    /// What was counted of requests with these latencies in nanoseconds; the odd ones failed.
+    /// Returns what was counted of requests with these latencies in nanoseconds; the odd ones failed.
     fn counted(latencies_ns: &[u64]) -> Counted {
         let mut tally = Tally::new(2);
         for ns in latencies_ns {

@@ -11,7 +11,7 @@ use crate::plan::{Load, Phase};
 /// A thread's part of a phase. Times are nanoseconds since the engine began.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// What is asked.
+    /// Phase that is carried out.
     pub(super) phase: Phase,
     /// When it begins, warm-up included.
     pub(super) start_ns: u64,
@@ -42,7 +42,7 @@ enum Mode {
     /// Users of a scenario, each when it is due.
     Users {
         users: Box<Users>,
-        /// Where the clock makes users begin: who is due, and who has begun.
+        /// Schedules where the clock makes users begin: who is due, and who has begun.
         arrivals: Option<Box<[Schedule; 2]>>,
     },
 }
@@ -53,7 +53,7 @@ pub(super) struct Pacer {
     mode: Mode,
     /// The users of the next phase, where requests are steps of a scenario.
     crowd: Option<Crowd>,
-    /// Whose request was taken last.
+    /// User whose request was taken last.
     taken: Option<u32>,
     /// Which phase this is: requests of the one before are not counted.
     pub(super) number: u32,
@@ -149,19 +149,19 @@ impl Pacer {
         }
     }
 
-    /// Whether a phase is under way.
+    /// Returns whether a phase is under way.
     #[inline]
     pub(super) fn is_running(&self) -> bool {
         !matches!(self.mode, Mode::Idle)
     }
 
-    /// Whether each request has a connection of its own.
+    /// Returns whether each request has a connection of its own.
     #[inline]
     pub(super) fn is_connect(&self) -> bool {
         matches!(self.mode, Mode::Connect)
     }
 
-    /// Whether the clock makes requests begin.
+    /// Returns whether the clock makes requests begin.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         matches!(self.mode, Mode::Open { .. } | Mode::Users { .. })
@@ -199,13 +199,13 @@ impl Pacer {
         users.went_on(user, now_ns, end, &mut Counters { left, due_count, measure_ns: *measure_ns })
     }
 
-    /// Whether a request that began (or was to begin) at this time counts from its beginning.
+    /// Returns whether a request that began (or was to begin) at this time counts from its beginning.
     #[inline]
     pub(super) fn counts(&self, begun_ns: u64) -> bool {
         begun_ns >= self.measure_ns
     }
 
-    /// Whether an answer at this time counts, to a request that counts from its beginning, or not.
+    /// Returns whether an answer at this time counts, to a request that counts from its beginning, or not.
     #[inline]
     pub(super) fn counts_answer(&self, number: u32, counted: bool, now_ns: u64) -> bool {
         number == self.number
@@ -214,7 +214,7 @@ impl Pacer {
             && (counted || (!self.by_requests && now_ns >= self.measure_ns))
     }
 
-    /// Whether everything that was to begin has begun.
+    /// Returns whether everything that was to begin has begun.
     pub(super) fn has_begun_all(&self) -> bool {
         let is_busy = self.users().is_some_and(Users::are_busy);
         self.by_requests && self.left == 0 && self.waiting() == 0 && !is_busy

@@ -1,4 +1,4 @@
-//! What a thread of the generator is made of.
+//! Parts of which a thread of the generator is made.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -9,7 +9,7 @@ use super::messages::{Command, ThreadNews};
 use super::share::Share;
 use super::thread_state::Task;
 
-/// What a thread is made of.
+/// Parts of which a thread is made.
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) number: usize,

@@ -40,9 +40,9 @@ pub(super) struct Request {
     body: Bytes,
     /// The content, where it is made for each request.
     content: Vec<Content>,
-    /// What makes it a step of a scenario.
+    /// Plan that makes it a step of a scenario.
     pub(super) step: Option<Arc<StepPlan>>,
-    /// What its answer must be.
+    /// Expected response.
     pub(super) answer: Answer,
 }
 
@@ -62,14 +62,14 @@ impl Line {
     }
 }
 
-/// What the head of one request has besides what its templates make.
+/// Parts of one request's head besides those that its templates make.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extra<'a> {
     /// The length of its content, in bytes.
     pub(super) content_bytes: u64,
     /// The user's cookies; empty: none.
     pub(super) cookies: &'a str,
-    /// Where a redirect has led the user.
+    /// Place to which a redirect has led the user.
     pub(super) hop: Option<&'a Hop>,
 }
 

@@ -90,7 +90,7 @@ impl Seats {
         self.wanted = count;
     }
 
-    /// Whether all that are wanted are ready.
+    /// Returns whether all that are wanted are ready.
     pub(super) fn is_complete(&self) -> bool {
         self.servers.iter().map(|server| server.ready).sum::<usize>() >= self.wanted
     }
@@ -222,7 +222,7 @@ impl Seats {
         None
     }
 
-    /// Whether some seat of a server can take a request.
+    /// Returns whether some seat of a server can take a request.
     #[inline]
     pub(super) fn has_free(&self, server: usize) -> bool {
         !self.servers[server].free.is_empty()

@@ -21,7 +21,7 @@ pub(super) struct Server {
     pub(super) dial: Dial,
     /// Taken in turn.
     pub(super) destinations: Vec<Destination>,
-    /// What users' redirects and cookies are compared with.
+    /// URL with which users' redirects and cookies are compared.
     pub(super) url: Option<Url>,
 }
 

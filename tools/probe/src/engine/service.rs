@@ -30,7 +30,7 @@ pub(super) const LOOK_NS: u64 = 100_000_000;
 /// How long a phase waits for requests of the one before, in nanoseconds (1 s).
 const QUIET_NS: u64 = 1_000_000_000;
 
-/// What the loop around the service sees and says.
+/// Side of the loop around the service.
 #[derive(Debug, Default)]
 pub(super) struct LoopHandle {
     /// The worker's counters up to its last turn.
@@ -48,7 +48,7 @@ pub(super) struct LoadSession {
     socket: Option<Box<Socket>>,
 }
 
-/// Where a phase stands.
+/// Stage of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Idle,
@@ -250,7 +250,7 @@ impl LoadService {
         self.summed_ns = self.state.now_ns;
     }
 
-    /// What was there at the end of the turn before was there until now.
+    /// Adds up presence: what was there at the end of the turn before was there until now.
     fn sum_presence(&mut self, now_ns: u64) {
         let now_ns = now_ns.min(self.state.pacer.end_ns);
         let present = self.state.in_flight + self.state.pacer.waiting();

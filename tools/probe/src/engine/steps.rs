@@ -1,4 +1,4 @@
-//! What a user takes from the response to its step: cookies, values, and where a redirect leads.
+//! Values that a user takes from the response to its step: cookies, values, and where a redirect leads.
 
 use bolide_semantics::{FieldName, Head, Scheme, Url};
 use http::{Method, StatusCode};

@@ -1,4 +1,4 @@
-//! What one thread counts in one phase; tallies of several threads add up.
+//! Counts of one thread in one phase; those of several threads add up.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ const FAILURES: [Failure; 16] = [
 /// Statuses have three digits.
 const STATUSES_COUNT: usize = 1000;
 
-/// What was counted, without the warm-up.
+/// Counts without the warm-up.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Tally {
     pub(super) counts: Counts,
@@ -94,7 +94,7 @@ pub(super) struct TimesTally {
     pub(super) pacing: Histogram<u64>,
 }
 
-/// What QUIC counts, over all connections.
+/// Counts of QUIC, over all connections.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct QuicTally {
     pub(super) datagrams_sent: u64,
@@ -128,7 +128,7 @@ impl QuicTally {
         &self.rtt
     }
 
-    /// What is reported of it.
+    /// Returns what is reported of it.
     pub(super) fn report(self) -> QuicReport {
         let Self { datagrams_sent, datagrams_received, packets_sent, packets_lost, rtt } = self;
         let rtt = latencies(rtt);
@@ -165,7 +165,7 @@ impl UsersTally {
         add(&mut self.duration, &more.duration);
     }
 
-    /// What is reported of it.
+    /// Returns what is reported of it.
     pub(super) fn report(self) -> UsersReport {
         let Self { gave_up, duration } = self;
         UsersReport { finished: duration.len(), gave_up, duration: latencies(duration) }

@@ -139,7 +139,7 @@ fn check_numbers(plan: &Plan) -> Result<(), Mistake> {
     }
 }
 
-/// What a phase must be.
+/// Checks a phase.
 pub(super) fn check_phase(phase: &Phase) -> Result<(), Mistake> {
     if let Load::Open { rate, .. } = phase.load
         && !(rate.is_finite() && rate > 0.0)

@@ -18,7 +18,7 @@ pub(super) struct Numbers {
     pub(super) request: u64,
 }
 
-/// What placeholders are replaced by.
+/// Values of placeholders.
 #[derive(Debug)]
 pub(super) struct Values<'a> {
     pub(super) numbers: Numbers,
@@ -26,7 +26,7 @@ pub(super) struct Values<'a> {
     pub(super) user: u64,
     /// The user's row of data.
     pub(super) row: &'a [Box<str>],
-    /// What the user has captured so far, by place.
+    /// Values that the user has captured so far, by place.
     pub(super) captured: &'a [Option<Box<str>>],
     pub(super) random: &'a mut Rng,
 }
@@ -64,7 +64,7 @@ enum Part {
     Uuid,
     /// A column of the user's row.
     Row(usize, Escape),
-    /// What the user has captured at this place.
+    /// Value that the user has captured at this place.
     Captured(usize, Escape),
 }
 
@@ -73,7 +73,7 @@ enum Part {
 pub struct Names<'a> {
     /// The columns of the data: `{row.NAME}`.
     pub columns: &'a [String],
-    /// What is captured, by place: `{NAME}`.
+    /// Names of captures, by place: `{NAME}`.
     pub captures: &'a [String],
 }
 
@@ -117,7 +117,7 @@ fn common(word: &str) -> Option<Part> {
     }
 }
 
-/// What `word` stands for in a scenario.
+/// Returns what `word` stands for in a scenario.
 fn named(word: &str, names: &Names<'_>, escape: Escape) -> Result<Part, String> {
     let place = |list: &[String], name: &str| list.iter().position(|known| known == name);
     let column = word.strip_prefix("row.").and_then(|name| place(names.columns, name));
@@ -241,7 +241,7 @@ impl Template {
         })
     }
 
-    /// Whether `text` has a brace that belongs to no placeholder.
+    /// Returns whether `text` has a brace that belongs to no placeholder.
     pub fn leaves_braces(text: &str) -> bool {
         let has_brace = |text: &str| text.contains(['{', '}']);
         match Self::parse(text) {
@@ -305,7 +305,7 @@ impl Content {
 }
 
 impl Escape {
-    /// Whether an octet may stay as it is.
+    /// Returns whether a byte may stay as it is.
     #[inline]
     fn keeps(self, octet: u8) -> bool {
         match self {
@@ -365,7 +365,7 @@ fn write_uuid(random: &mut Rng, text: &mut String) {
 #[derive(Debug, Default)]
 pub(super) struct Rendered {
     text: String,
-    /// Where each ends in the text.
+    /// End of each in the text.
     ends: SmallVec<[usize; 8]>,
 }
 

@@ -1,4 +1,4 @@
-//! What the connections of one thread share: the plan, the clock, the seats and the counts.
+//! State that the connections of one thread share: the plan, the clock, the seats and the counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::progress::Record;
 use crate::report::Failure;
 use crate::scenario::Scenario;
 
-/// What all threads work with.
+/// Task of all threads.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) script: Script,
     pub(super) judge: Judge,
     /// At least one: the plan's own.
     pub(super) servers: Vec<Server>,
-    /// Who the requests are steps of.
+    /// Scenario whose steps the requests are.
     pub(super) scenario: Option<Arc<Scenario>>,
     /// Requests in flight on a connection at most.
     pub(super) depth: usize,
@@ -81,7 +81,7 @@ impl Interval {
     }
 }
 
-/// What the connections of one thread share.
+/// State that the connections of one thread share.
 #[derive(Debug)]
 pub(super) struct ThreadState {
     pub(super) task: Arc<Task>,
@@ -173,7 +173,7 @@ impl ThreadState {
         }
     }
 
-    /// What has become due in a connection's turn goes to others, if that one can't take it; and the loop wakes up for
+    /// Deals out what has become due in a connection's turn: it goes to others, if that one can't take it; and the loop wakes up for
     /// the next user.
     #[inline]
     pub(super) fn deal_users(&mut self, agenda: &mut Agenda) {
@@ -211,7 +211,7 @@ impl ThreadState {
         }
     }
 
-    /// What was counted; from here on it is counted anew.
+    /// Returns what was counted; from here on it is counted anew.
     pub(super) fn take_tally(&mut self) -> Tally {
         let fresh = Tally::new(self.task.script.requests.len());
         std::mem::replace(&mut self.tally, fresh)
@@ -410,7 +410,7 @@ pub(super) fn failure_of_ending(ending: &Ending, is_tls: bool) -> Failure {
     }
 }
 
-/// What went wrong with a connection that was never ready, in words.
+/// Returns what went wrong with a connection that was never ready, in words.
 pub(super) fn trouble(ending: &Ending, is_tls: bool) -> String {
     if let Some(what) = &ending.tls {
         return format!("the TLS handshake failed: {what}");

@@ -33,7 +33,7 @@ impl Crowd {
     }
 }
 
-/// Where a redirect leads.
+/// Target of a redirect.
 #[derive(Debug)]
 pub(super) struct Hop {
     pub(super) server: usize,
@@ -42,7 +42,7 @@ pub(super) struct Hop {
     pub(super) method: Option<Method>,
 }
 
-/// What is counted while users go on.
+/// Counters while users go on.
 #[derive(Debug)]
 pub(super) struct Counters<'a> {
     /// Users that may still begin after the warm-up.
@@ -102,13 +102,13 @@ impl<'a> Sender<'a> {
         self.scenario.kinds[self.user.kind as usize].steps.start + self.user.step as usize
     }
 
-    /// Where a redirect has led the user.
+    /// Returns where a redirect has led the user.
     #[inline]
     pub(super) fn hop(&self) -> Option<&'a Hop> {
         self.user.redirect.as_deref()
     }
 
-    /// What the user's own placeholders are replaced by.
+    /// Fills in the values of the user's own placeholders.
     #[inline]
     pub(super) fn fill(&self, values: &mut Values<'a>) {
         values.user = self.user.number;
@@ -131,7 +131,7 @@ impl<'a> Sender<'a> {
         self.user.jar.write(server, target, text);
     }
 
-    /// What is kept of the step until its response is complete.
+    /// Returns what is kept of the step until its response is complete.
     #[inline]
     pub(super) fn step(&self) -> Step {
         Step {
@@ -207,12 +207,12 @@ impl Users {
         }
     }
 
-    /// What the users of the next phase go on with.
+    /// Returns what the users of the next phase go on with.
     pub(super) fn into_crowd(self) -> Crowd {
         self.crowd
     }
 
-    /// Whether somebody has begun and not finished.
+    /// Returns whether somebody has begun and not finished.
     pub(super) fn are_busy(&self) -> bool {
         self.live > 0
     }

@@ -1,4 +1,4 @@
-//! What is seen of a phase while it runs: from looks to samples.
+//! View of a phase while it runs: from looks to samples.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Watch {
         self.in_flight[source] = 0;
     }
 
-    /// Whether it is over for all of them.
+    /// Returns whether it is over for all of them.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.last.iter().all(Option::is_none)
@@ -144,7 +144,7 @@ impl Series {
         Some(&self.progress)
     }
 
-    /// What was seen last.
+    /// Returns what was seen last.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress

@@ -29,7 +29,7 @@ impl Default for WebSocketTally {
 }
 
 impl WebSocketTally {
-    /// What the connections of a phase that now begins came to while they were made.
+    /// Returns what the connections of a phase that now begins came to while they were made.
     pub(super) fn made(self) -> Self {
         Self { pushed: 0, closes: BTreeMap::new(), ..self }
     }

@@ -1,4 +1,4 @@
-//! What a user takes from a response: a header field, a value of a JSON document (RFC 6901), or what a regular expression
+//! Values that a user takes from a response: a header field, a value of a JSON document (RFC 6901), or what a regular expression
 //! finds.
 
 use http::HeaderName;
@@ -16,13 +16,13 @@ const EXPRESSION_BYTES: usize = 1 << 20;
 /// A value that is taken from a response.
 #[derive(Debug, Clone)]
 pub struct Capture {
-    /// Where the user keeps it.
+    /// Slot in which the user keeps it.
     pub slot: usize,
-    /// Where the value is.
+    /// Place of the value.
     pub place: Place,
 }
 
-/// Where a value is.
+/// Place of a value.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// The value of the first field of this name.
@@ -55,19 +55,19 @@ impl Place {
         }
     }
 
-    /// Whether it is in the body, not in the head.
+    /// Returns whether it is in the body, not in the head.
     pub fn is_in_body(&self) -> bool {
         !matches!(self, Self::Field(_))
     }
 }
 
 impl Capture {
-    /// What a value is kept as, if it is not too long.
+    /// Returns what a value is kept as, if it is not too long.
     pub fn kept(value: &str) -> Option<Box<str>> {
         (value.len() <= VALUE_BYTES).then(|| value.into())
     }
 
-    /// What is taken from a body; `None`: it is not there, or too long.
+    /// Returns what is taken from a body; `None`: it is not there, or too long.
     pub fn find_in(&self, body: &[u8]) -> Option<Box<str>> {
         match &self.place {
             Place::Field(_) => None,

@@ -16,7 +16,7 @@ use crate::origin::Origin;
 pub use self::capture::{Capture, KEPT_BYTES, Place};
 pub use self::step::StepPlan;
 
-/// What the users of a run are.
+/// Scenario of the users of a run.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// Users at a time, where the clock does not make them begin.

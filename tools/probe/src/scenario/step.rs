@@ -5,10 +5,10 @@ use http::{HeaderName, StatusCode};
 use super::{Capture, Place, Think};
 use crate::engine::template::{Content, Template};
 
-/// What makes a request a step of a scenario.
+/// Plan that makes a request a step of a scenario.
 #[derive(Debug, Clone)]
 pub struct StepPlan {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
     /// Path and query.
     pub target: Template,
@@ -18,9 +18,9 @@ pub struct StepPlan {
     pub content: Vec<Content>,
     /// The pause after it.
     pub think: Think,
-    /// What is taken from the response.
+    /// Values that are taken from the response.
     pub captures: Vec<Capture>,
-    /// What the body must contain.
+    /// Text that the body must contain.
     pub contains: Option<Box<str>>,
     /// Redirects that are followed.
     pub redirects: u8,
@@ -44,12 +44,12 @@ impl StepPlan {
         }
     }
 
-    /// Whether the body is looked into.
+    /// Returns whether the body is looked into.
     pub fn reads_body(&self) -> bool {
         self.contains.is_some() || self.captures.iter().any(|capture| capture.place.is_in_body())
     }
 
-    /// Whether the head is looked into for more than cookies.
+    /// Returns whether the head is looked into for more than cookies.
     pub fn field_captures(&self) -> impl Iterator<Item = &Capture> {
         self.captures.iter().filter(|capture| matches!(capture.place, Place::Field(_)))
     }

@@ -38,7 +38,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the page is listened for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What every run of the browser is told: no profile, no sandbox (it runs as root), nothing on its own
+/// Flags of every run of the browser: no profile, no sandbox (it runs as root), nothing on its own
 /// account, and that a page of ours may fetch from a server with a certificate of its own.
 const FLAGS: [&str; 12] = [
     "--headless",
@@ -90,13 +90,13 @@ pub(super) fn program() -> Result<PathBuf, String> {
     })
 }
 
-/// What the browser's version is.
+/// Returns what the browser's version is.
 pub(super) fn version() -> Option<String> {
     let program = program().ok()?.display().to_string();
     Some(crate::process::first_line(&[&program, "--version"]))
 }
 
-/// What the page says at the end.
+/// Report of the page at the end.
 #[derive(Debug, Deserialize)]
 struct Told {
     bytes: u64,
@@ -201,7 +201,7 @@ fn measured(told: Told, used: [f64; 3], memory: u64) -> Result<(Measured, Parts)
     Ok((measured, Parts { network, renderer, rest }))
 }
 
-/// What the page is told.
+/// Returns what the page is told.
 fn todo(task: &Task<'_>) -> String {
     let upload = task.direction == Direction::Upload;
     json!({ "url": task.url, "bytes": task.bytes, "upload": upload }).to_string()
@@ -255,7 +255,7 @@ fn next(listener: &TcpListener) -> Result<Option<(TcpStream, String)>, String> {
     Ok(Some((stream, String::from_utf8_lossy(&text).into_owned())))
 }
 
-/// Whether the head is there, and as much of a body as it says.
+/// Returns whether the head is there, and as much of a body as it says.
 fn is_whole(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

@@ -13,7 +13,7 @@ use crate::process::spawn_on;
 /// How often a client that runs is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What of its JSON is used here.
+/// Part of its JSON that is used here.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Measured {
     pub(super) bytes: u64,

@@ -19,7 +19,7 @@ pub(super) struct Parts {
     pub(super) three_quarters_ms: f64,
 }
 
-/// What `bolide load` says of a page.
+/// Report of `bolide load` about a page.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Loaded {
     phases: Vec<Phase>,

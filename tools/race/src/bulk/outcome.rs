@@ -1,4 +1,4 @@
-//! What the rounds have found.
+//! Results of the rounds.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,15 +28,15 @@ pub(super) struct Sample {
     pub(super) server_memory_bytes: Option<u64>,
     /// The same of the client.
     pub(super) client_memory_bytes: Option<u64>,
-    /// What the client said limited it.
+    /// Limit, as the client said.
     pub(super) limit: String,
-    /// What TCP used, if it is known.
+    /// Congestion control of TCP, if it is known.
     pub(super) congestion_control: Option<String>,
     /// How long a cache line took from the server's core to the client's and back, in ns, before
     /// the transfer and after it.
     #[serde(default)]
     pub(super) distance_ns: Option<[f64; 2]>,
-    /// Where a browser's CPU time went.
+    /// Parts of a browser's CPU time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parts: Option<Parts>,
 }
@@ -74,7 +74,7 @@ impl Row {
         LogRatios::of(&pairs)
     }
 
-    /// Whose core was full.
+    /// Returns whose core was full.
     pub(super) fn full(&self) -> &'static str {
         let busy = |side: fn(&Sample) -> f64| self.median(|s| Some(side(s))).unwrap_or_default();
         match (busy(|s| s.server_busy) >= FULL, busy(|s| s.client_busy) >= FULL) {
@@ -89,7 +89,7 @@ impl Row {
 /// One point of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Point {
-    /// What was swept: `streams`, `windows`, `rtt`.
+    /// Quantity that was swept: `streams`, `windows`, `rtt`.
     pub(super) sweep: String,
     pub(super) stack: Stack,
     pub(super) direction: Direction,
@@ -112,7 +112,7 @@ pub(super) struct Results {
     pub(super) congestion_control: String,
     pub(super) rows: Vec<Row>,
     pub(super) sweeps: Vec<Point>,
-    /// Who was measured, with their versions.
+    /// Servers that were measured, with their versions.
     pub(super) versions: Vec<(String, String)>,
     /// Contenders that are not here, with the reason.
     pub(super) skipped: Vec<(String, String)>,

@@ -62,7 +62,7 @@ pub struct PageArguments {
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Where `page.html` and `page.json` go.
+    /// Directory of `page.html` and `page.json`.
     #[arg(long, value_name = "DIR", default_value = "page")]
     out: PathBuf,
 }
@@ -189,7 +189,7 @@ fn rounds(stage: &Stage<'_>, results: &mut Results) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether all objects are asked for at once.
+/// Returns whether all objects are asked for at once.
 fn is_concurrent(stack: &Stack) -> bool {
     stack.protocol != Some(Protocol::H1s)
 }

@@ -1,4 +1,4 @@
-//! What labs are made with, and which contenders are here.
+//! Tools with which labs are made, and the contenders that are here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Prepared {
         Machine::here(&process::available(), &[server], &[client])
     }
 
-    /// What servers are started with.
+    /// Returns what servers are started with.
     pub(super) fn ground(&self, setting: &Setting) -> Ground<'_> {
         let (sources, interrupt) = (&self.sources, &self.interrupt);
         Ground { sources, interrupt, program: self.program.clone(), seed: setting.seed }
@@ -64,7 +64,7 @@ fn program(option: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     }
 }
 
-/// Who is here, the rows that they have, and who is not, with the reasons.
+/// Contenders that are here, their rows, and those that are not, with the reasons.
 pub(super) struct Gathered {
     pub(super) present: Vec<Present>,
     pub(super) stacks: Vec<Stack>,

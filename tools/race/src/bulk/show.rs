@@ -59,7 +59,7 @@ pub(super) fn write_page(out: &Path, results: &Results) -> Result<PathBuf, Strin
     put(out, "bulk.html", page)
 }
 
-/// What `bulk.json` in a folder says, as a part of another page; `None` where there is none.
+/// Returns what `bulk.json` in a directory says, as a part of another page; `None` where there is none.
 ///
 /// # Errors
 ///
@@ -123,7 +123,7 @@ fn notes(results: &Results) -> Vec<String> {
     ]
 }
 
-/// Who is not here, and why.
+/// Returns who is not here, and why.
 fn skipped(results: &Results) -> Vec<String> {
     results.skipped.iter().map(|(name, why)| format!("{name}: {why}")).collect()
 }
@@ -168,7 +168,7 @@ fn ratio_to_raw(results: &Results, row: &Row) -> Option<LogRatios> {
     row.server_cpu_over(raw)
 }
 
-/// What is claimed of that, among all rows.
+/// Returns what is claimed of that, among all rows.
 fn over_raw(results: &Results, row: &Row) -> String {
     let all = results.rows.iter().filter_map(|row| Some((ratio_to_raw(results, row)?, None)));
     let rule = Rule::of(&all.collect::<Vec<_>>(), &[]);
@@ -176,7 +176,7 @@ fn over_raw(results: &Results, row: &Row) -> String {
         .map_or_else(|| "–".to_owned(), |found| verdict_text(&rule.judge(&found, None)))
 }
 
-/// Where the CPU time of a browser went.
+/// Returns where the CPU time of a browser went.
 fn parts(results: &Results) -> Option<Section> {
     let mut rows = vec![
         ["transfer", "network service s/GiB", "renderer s/GiB", "others s/GiB"]

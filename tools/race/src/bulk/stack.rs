@@ -1,4 +1,4 @@
-//! What can move bulk data: raw TCP, and each contender in each of its protocols.
+//! Stacks that can move bulk data: raw TCP, and each contender in each of its protocols.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,11 +45,11 @@ pub(super) enum Way {
 pub(super) struct Stack {
     /// `raw`, `chromium`, or the contender's name.
     pub(super) name: String,
-    /// What tables say.
+    /// Title in tables.
     pub(super) title: String,
     /// `None`: TCP with nothing on it.
     pub(super) protocol: Option<Protocol>,
-    /// Whether it takes uploads.
+    /// True if it takes uploads.
     pub(super) uploads: bool,
     #[serde(default)]
     pub(super) way: Way,
@@ -58,7 +58,7 @@ pub(super) struct Stack {
 /// The contender that a browser asks.
 pub(super) const BROWSERS_SERVER: &str = "bolide";
 
-/// What a row of a browser is called by `--only`.
+/// Name of a browser's row in `--only`.
 pub(super) const BROWSER: &str = "chromium";
 
 impl Stack {
@@ -138,7 +138,7 @@ impl Stack {
         Some(if direction == Direction::Download { down } else { up })
     }
 
-    /// Whether it can be measured in this direction.
+    /// Returns whether it can be measured in this direction.
     pub(super) fn goes(&self, direction: Direction) -> bool {
         direction == Direction::Download || self.uploads
     }

@@ -29,7 +29,7 @@ const PORTS: Ports = Ports { plain: 8080, h2c: 8081, tls: 8443 };
 /// How long ndt7 is: it knows no sizes.
 const NDT7_TIME: &str = "1s";
 
-/// Where proxies find what they ask, in the server's namespace.
+/// Port at which proxies find what they ask, in the server's namespace.
 const BACKEND_PORT: u16 = 9080;
 
 /// How long that, and what speaks raw TCP, may take to start.
@@ -47,7 +47,7 @@ pub(super) struct Stage<'a> {
     present: &'a [Present],
     ground: &'a Ground<'a>,
     prepared: &'a Prepared,
-    /// What proxies ask, once one has.
+    /// Server that proxies ask, once one has.
     backend: OnceCell<Process>,
 }
 
@@ -232,7 +232,7 @@ impl<'a> Stage<'a> {
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Where proxies find what they ask: Bolide over HTTP/1.1, on the client's core, started once.
+    /// Returns where proxies find what they ask: Bolide over HTTP/1.1, on the client's core, started once.
     fn backend(&self) -> Result<SocketAddr, String> {
         let lab = self.lab()?;
         let address = SocketAddr::from((lab.spec().right.host(), BACKEND_PORT));
@@ -250,7 +250,7 @@ impl<'a> Stage<'a> {
         Ok(address)
     }
 
-    /// Starts a program of ours in the server's namespace, with a folder of its own.
+    /// Starts a program of ours in the server's namespace, with a directory of its own.
     fn run_inside(
         &self,
         folder: &str,
@@ -347,7 +347,7 @@ fn words(stack: &Stack, direction: Direction, url: &str) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// What is asked for.
+/// Returns what is asked for.
 fn url(
     stack: &Stack,
     present: &Present,

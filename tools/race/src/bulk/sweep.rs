@@ -1,11 +1,11 @@
-//! What is varied: streams, frame size and window, round trip.
+//! Sweeps: streams, frame size and window, round trip.
 
 use std::str::FromStr;
 
 use super::outcome::Point;
 use super::stack::{Direction, Stack, Way};
 
-/// What can be swept.
+/// Quantities that can be swept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sweep {
     Streams,

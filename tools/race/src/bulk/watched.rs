@@ -1,4 +1,4 @@
-//! What a server has used during one transfer.
+//! Costs of a server during one transfer.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is asked for, and what a right response is.
+//! Routes, and their right responses.
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub(crate) const EVENTS_GAP_MS: usize = 10;
 /// Data of each, in bytes.
 pub(crate) const EVENT_BYTES: usize = 64;
 
-/// What is asked for.
+/// Route that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
@@ -101,13 +101,13 @@ impl Route {
         }
     }
 
-    /// Whether requests have a body, which comes back.
+    /// Returns whether requests have a body, which comes back.
     #[must_use]
     pub fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Grpc)
     }
 
-    /// Whether a file is requested.
+    /// Returns whether a file is requested.
     #[must_use]
     pub fn is_file(self) -> bool {
         matches!(
@@ -122,7 +122,7 @@ impl Route {
         )
     }
 
-    /// Whether it is a part of the site, which a contender starts by `site_command`.
+    /// Returns whether it is a part of the site, which a contender starts by `site_command`.
     #[must_use]
     pub fn is_site(self) -> bool {
         self.name().starts_with("site-")
@@ -134,14 +134,14 @@ impl Route {
         if self == Self::SiteRedirect { StatusCode::FOUND } else { StatusCode::OK }
     }
 
-    /// Whether the bytes of a right response are the contender's choice: a content coding, which is decoded to be compared,
+    /// Returns whether the bytes of a right response are the contender's choice: a content coding, which is decoded to be compared,
     /// or the text of a redirect, whose `location` is compared instead.
     #[must_use]
     pub fn has_own_bytes(self) -> bool {
         matches!(self, Self::SiteApi | Self::SiteRedirect)
     }
 
-    /// Whether a backend is needed.
+    /// Returns whether a backend is needed.
     #[must_use]
     pub fn is_proxy(self) -> bool {
         matches!(self, Self::Proxy6 | Self::Proxy4k | Self::ProxyEvents)

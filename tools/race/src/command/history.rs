@@ -92,7 +92,7 @@ pub(super) fn report(file: &Path, out: &Path) -> Result<(), String> {
     write_report(out, results.race, &manifest, &outcomes)
 }
 
-/// What a report needs of a `results.json`, beside its manifest.
+/// Parts of a `results.json` that a report needs, beside its manifest.
 #[derive(Deserialize)]
 struct Results {
     race: u32,
@@ -171,7 +171,7 @@ fn cell(before: &CellOutcome, after: &CellOutcome) -> String {
     text
 }
 
-/// Whether two ratios have intervals without a common part; ranges of few pairs say nothing.
+/// Returns whether two ratios have intervals without a common part; ranges of few pairs say nothing.
 fn are_apart(a: &Comparison, b: &Comparison) -> bool {
     let is_known = a.verdict != Verdict::Range && b.verdict != Verdict::Range;
     is_known && (a.ratio.high < b.ratio.low || b.ratio.high < a.ratio.low)

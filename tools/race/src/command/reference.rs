@@ -4,7 +4,7 @@ use bolide_probe::nearest::suggestion;
 
 use crate::contender::FLOOR;
 
-/// Who it is unless somebody else is named.
+/// Reference unless another one is named.
 pub(super) const DEFAULT: &str = "bolide";
 
 /// The name that was asked for, or the default.
@@ -16,7 +16,7 @@ pub(super) struct Wish {
 }
 
 impl Wish {
-    /// What the command line says; `known` are all contenders of the race.
+    /// Returns what the command line says; `known` are all contenders of the race.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Wish {
         Ok(Self { name: name.to_owned(), is_firm: true })
     }
 
-    /// Who is the reference of a race that `playing` take part in, in their order.
+    /// Returns who is the reference of a race that `playing` take part in, in their order.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ use crate::summary::claims;
 use crate::table::{Columns, table};
 use crate::workplace::Workplace;
 
-/// What is to be run, however it was asked for.
+/// Plan of a race, however it was asked for.
 struct Plan {
     selection: Selection,
     contenders: Vec<Contender>,
@@ -89,7 +89,7 @@ pub(super) fn race(arguments: &RaceArguments) -> Result<bool, String> {
     Ok(ran && is_fine)
 }
 
-/// The table of bulk transfers, in the race's folder, where its report finds it.
+/// The table of bulk transfers, in the race's directory, where its report finds it.
 fn bulk(arguments: &RaceArguments) -> Result<bool, String> {
     let rounds = match arguments.rounds {
         Some(Rounds::Fixed(rounds)) => u32::try_from(rounds).ok(),
@@ -215,7 +215,7 @@ fn run(plan: Plan) -> Result<bool, String> {
     course.run(&all, &present)
 }
 
-/// Who is here, somebody at least, and all with the reasons of those who aren't.
+/// Returns who is here, somebody at least, and all with the reasons of those who aren't.
 fn gather(
     plan: &Plan,
     cells: &[Cell],

@@ -36,7 +36,7 @@ pub(super) struct StartArguments {
     contenders: Option<PathBuf>,
 }
 
-/// What is said of it once it answers.
+/// Facts about it once it responds.
 #[derive(Debug, Serialize)]
 struct Started<'a> {
     name: &'a str,

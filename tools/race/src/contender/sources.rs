@@ -1,24 +1,24 @@
-//! Where the contenders' files come from: a folder here or above, else this program itself.
+//! Source of the contenders' files: a directory here or above, else this program itself.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use super::Contender;
 
-/// The folder `contenders/` as it was when this program was built.
+/// The directory `contenders/` as it was when this program was built.
 static CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/carried.rs"));
 
-/// A folder of contenders.
+/// A directory of contenders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sources {
-    /// A folder on disk.
+    /// A directory on disk.
     Folder(PathBuf),
-    /// What this program carries.
+    /// Files that this program carries.
     Carried,
 }
 
 impl Sources {
-    /// `given`, or `contenders/` here or in a folder above, or what the program carries.
+    /// `given`, or `contenders/` here or in a directory above, or what the program carries.
     pub(crate) fn find(given: Option<&Path>) -> Result<Self, String> {
         if let Some(folder) = given {
             if !folder.is_dir() {
@@ -37,7 +37,7 @@ impl Sources {
         Ok(found.map_or(Self::Carried, Self::Folder))
     }
 
-    /// Where that is, for the manifest: results are passed on, and nobody else has the folders above.
+    /// Returns where that is, for the manifest: results are passed on, and nobody else has the directories above.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Folder(folder) => {
@@ -48,7 +48,7 @@ impl Sources {
         }
     }
 
-    /// The folder on disk, if there is one.
+    /// The directory on disk, if there is one.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match self {
             Self::Folder(folder) => Some(folder),
@@ -137,7 +137,7 @@ fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml")
 }
 
-/// What builds leave behind is not part of the sources.
+/// Returns whether a path is left out: what builds leave behind is not part of the sources.
 fn is_left_out(name: &str) -> bool {
     matches!(name, "target" | "node_modules" | "out") || name.starts_with('.')
 }

@@ -11,7 +11,7 @@ use crate::catalogue::{Kind, Protocol, Route, serde_name};
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
 
-/// Whether this program can make load.
+/// Returns whether this program can make load.
 pub(super) fn is_there(program: &Path) -> bool {
     let asked = Command::new(program)
         .args(["load", "--help"])

@@ -1,4 +1,4 @@
-//! What processes cost: CPU time by their clocks, memory by procfs.
+//! Costs of processes: CPU time by their clocks, memory by procfs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ impl Reading {
         Self { at: Instant::now(), cpu }
     }
 
-    /// What all processes have used that are or were in a control group, to the microsecond; `None` where it can't be read.
+    /// Returns what all processes have used that are or were in a control group, to the microsecond; `None` where it can't be read.
     pub(crate) fn of_group(group: &Path) -> Option<Self> {
         let stat = fs::read_to_string(group.join("cpu.stat")).ok()?;
         let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;

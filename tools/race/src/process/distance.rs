@@ -23,7 +23,7 @@ const TIME_MAX: Duration = Duration::from_millis(20);
 /// Two distances are alike below this ratio: near and far cores differ by three and more.
 const ALIKE: f64 = 1.5;
 
-/// Whether runs with these distances, before and after each, found the cores equally far apart all
+/// Returns whether runs with these distances, before and after each, found the cores equally far apart all
 /// the time; true where nobody looked.
 pub(crate) fn are_alike(runs: [Option<[f64; 2]>; 2]) -> bool {
     let distances: Vec<f64> = runs.into_iter().flatten().flatten().collect();

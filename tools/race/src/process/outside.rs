@@ -1,4 +1,4 @@
-//! What belongs to a server besides its process tree: processes that left it, and where its threads may run.
+//! Processes of a server besides its process tree: processes that left it, and where its threads may run.
 //!
 //! Every server is in a control group of its own where one can be made (as root, with cgroup v2), and has a mark in its
 //! environment: a process that leaves the tree keeps the group, and the environment unless it takes care.
@@ -20,7 +20,7 @@ const OUTSIDE_CORES_MAX: f64 = 0.01;
 #[derive(Debug)]
 pub(super) struct Mark {
     text: String,
-    /// The folder of the control group, if there is one.
+    /// The directory of the control group, if there is one.
     group: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ impl Mark {
         Self { text, group }
     }
 
-    /// What a server's environment has.
+    /// Returns what a server's environment has.
     pub(super) fn variable(&self) -> (&'static str, &str) {
         (VARIABLE, &self.text)
     }
@@ -56,7 +56,7 @@ impl Mark {
         }
     }
 
-    /// The folder of its control group.
+    /// The directory of its control group.
     pub(super) fn group(&self) -> Option<&Path> {
         self.group.as_deref()
     }
@@ -90,12 +90,12 @@ impl Drop for Mark {
     }
 }
 
-/// Whether servers can have control groups here.
+/// Returns whether servers can have control groups here.
 pub(crate) fn has_groups() -> bool {
     Mark::new().group.is_some()
 }
 
-/// The folder of this process's own group in the hierarchy of version 2.
+/// The directory of this process's own group in the hierarchy of version 2.
 fn own_group() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;

@@ -2,7 +2,7 @@ use std::io::{BufRead, BufReader};
 
 use super::*;
 
-/// A folder that is gone after its test.
+/// A directory that is gone after its test.
 struct Folder(PathBuf);
 
 impl Folder {

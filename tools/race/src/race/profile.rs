@@ -1,4 +1,4 @@
-//! Where the CPU time of a contender goes: a run of its own after the timed rounds, for those that can say it.
+//! CPU time of a contender by stage: a run of its own after the timed rounds, for those that can say it.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{Race, Started};
 use crate::catalogue::Kind;
 use crate::outcome::{CellOutcome, Fate, StageTime};
 
-/// What a contender writes into `{run}` at its end, as `start.profile` tells it to.
+/// File that a contender writes into `{run}` at its end, as `start.profile` tells it to.
 const FILE: &str = "profile.json";
 
 /// That file. What it says beside is its own.

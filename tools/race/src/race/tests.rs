@@ -47,7 +47,7 @@ fn cell() -> Cell {
     }
 }
 
-/// Races these parts, with `each` called before each step; races work in one folder, one by one.
+/// Races these parts, with `each` called before each step; races work in one directory, one by one.
 fn raced(
     parts: &[&str],
     interrupt: &Interrupt,

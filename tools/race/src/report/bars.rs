@@ -122,7 +122,7 @@ fn figure(outcome: &CellOutcome, entrant: &EntrantOutcome) -> Option<Interval> {
     }
 }
 
-/// What the bars of such a cell measure.
+/// Returns what the bars of such a cell measure.
 pub(super) fn unit(load: Kind) -> &'static str {
     match load {
         Kind::Idle => "bytes of memory per idle connection; less is better",

@@ -60,7 +60,7 @@ fn outcomes() -> Vec<CellOutcome> {
     vec![first, second, third]
 }
 
-/// What the browser saw of the page in `folder`.
+/// Returns what the browser saw of the page in `folder`.
 fn seen(browser: &Path, folder: &Path) -> serde_json::Value {
     let page = fs::read_to_string(folder.join("report/index.html")).unwrap();
     let probed = folder.join("probed.html");

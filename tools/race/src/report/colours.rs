@@ -3,7 +3,7 @@
 /// How many the style has.
 const COUNT: usize = 12;
 
-/// Whose colour is which. What is built on another one and isn't here has its colour: `nginx-http3` that of `nginx`.
+/// Usual colours of contenders. What is built on another one and isn't here has its colour: `nginx-http3` that of `nginx`.
 const USUAL: [&str; COUNT] = [
     "bolide",
     "nginx",

@@ -18,7 +18,7 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 34.0;
 /// Ratios above this stand at the edge: one server in trouble must not press all others together.
 const MOST: f64 = 60.0;
-/// Where a name of the legend ends and the next one begins.
+/// Gap between two names of the legend.
 const LEGEND_GAP: f64 = 26.0;
 /// How wide a letter of the legend is, about.
 const LETTER: f64 = 6.6;
@@ -89,7 +89,7 @@ fn dot(svg: &mut Svg, place: &Place<'_>, names: &[String], scale: &Scale, middle
     }
 }
 
-/// Whose colour is whose.
+/// Draws the legend of colours.
 fn legend(
     svg: &mut Svg,
     rows: &[(&CellOutcome, Vec<Place<'_>>)],

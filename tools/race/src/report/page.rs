@@ -127,7 +127,7 @@ fn parts(head: &str, notes: &[String], sections: &[Section], skipped: &[String])
     text
 }
 
-/// What is claimed, in sentences, and what the machine was warned of.
+/// Returns what is claimed, in sentences, and what the machine was warned of.
 fn headline(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     let mut text = String::new();
     for (index, sentence) in sentences(&manifest.reference, outcomes).iter().enumerate() {
@@ -185,7 +185,7 @@ fn entrants(outcomes: &[CellOutcome]) -> impl Iterator<Item = (&CellOutcome, &En
     outcomes.iter().flat_map(|outcome| outcome.entrants.iter().map(move |one| (outcome, one)))
 }
 
-/// What the race itself took from the generator's cores.
+/// Returns what the race itself took from the generator's cores.
 fn own_use(outcomes: &[CellOutcome]) -> String {
     let entrants = outcomes.iter().flat_map(|outcome| &outcome.entrants);
     let shares: Vec<f64> =
@@ -201,7 +201,7 @@ fn own_use(outcomes: &[CellOutcome]) -> String {
     }
 }
 
-/// What other processes, the host, and work of the kernel that no process is charged with took while servers ran.
+/// Returns what other processes, the host, and work of the kernel that no process is charged with took while servers ran.
 fn others_use(outcomes: &[CellOutcome]) -> String {
     let cores: Vec<f64> = entrants(outcomes)
         .flat_map(|(_, entrant)| entrant.figures())

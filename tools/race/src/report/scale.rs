@@ -22,7 +22,7 @@ impl Scale {
         Self { from: from.log10(), to: to.max(from * 1.001).log10(), start, end, is_log: true }
     }
 
-    /// Whether equal ratios are equal distances.
+    /// Returns whether equal ratios are equal distances.
     pub(super) fn is_log(&self) -> bool {
         self.is_log
     }

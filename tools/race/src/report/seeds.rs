@@ -34,7 +34,7 @@ pub(super) fn section(table: &Table, outcomes: &[CellOutcome]) -> String {
     text + "</section>\n"
 }
 
-/// What we measured: one line for each server, one column for each cell.
+/// Returns what we measured: one line for each server, one column for each cell.
 fn ours(table: &Table, rows: &[(&Row, &CellOutcome)]) -> String {
     let mut heads = vec![format!("by {}", table.x)];
     heads.extend(rows.iter().map(|(row, _)| row.x.clone()));

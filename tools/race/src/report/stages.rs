@@ -1,4 +1,4 @@
-//! Where the CPU time of a request goes: a table, and a bar for each contender that said it.
+//! CPU time of a request by stage: a table, and a bar for each contender that said it.
 
 use bolide_semantics::in_markup;
 

@@ -1,4 +1,4 @@
-//! What was varied: one thing as lines, two as a map.
+//! Plots of sweeps: one thing as lines, two as a map.
 
 use super::markup::{Svg, figure};
 use super::scale::{Scale, tick_text};

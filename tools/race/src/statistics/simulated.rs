@@ -26,7 +26,7 @@ struct Machine {
     start: f64,
 }
 
-/// What became of the claims of a page.
+/// Outcomes of the claims of a page.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Tally {
     comparisons: usize,

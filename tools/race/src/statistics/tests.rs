@@ -1,4 +1,4 @@
-//! What is said of pairs that are given.
+//! Statements about pairs that are given.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn pairs(count: usize, ratio: f64, noise: f64) -> LogRatios {
     LogRatios::of(&pairs).unwrap()
 }
 
-/// What a page says that has these comparisons.
+/// Returns what a page says that has these comparisons.
 fn judged(tested: &[LogRatios], twin: Option<LogRatios>) -> Vec<Comparison> {
     let all: Vec<Tested> = tested.iter().map(|found| (*found, twin)).collect();
     let twins: Vec<LogRatios> = twin.into_iter().collect();

@@ -1,4 +1,4 @@
-//! What carries the bytes of one connection: a TCP stream, or datagrams of a UDP socket.
+//! Carrier of the bytes of one connection: a TCP stream, or datagrams of a UDP socket.
 
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -22,7 +22,7 @@ const SERVER_NAME: &str = "localhost";
 /// Datagrams that are received before the connection is called, in number.
 const DATAGRAMS_COUNT: usize = 64;
 
-/// What the connection's bytes go through.
+/// Carrier of the connection's bytes.
 pub(super) enum Carrier {
     /// TCP, with or without TLS.
     Stream(TcpStream),

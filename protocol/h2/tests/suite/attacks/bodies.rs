@@ -22,7 +22,7 @@ fn internal_buffering() {
 
 #[test]
 fn window_dribble() {
-    // One octet at a time is sent one octet at a time, without anything piling up.
+    // One byte at a time is sent one byte at a time, without anything piling up.
     let mut server = Subject::server_with(Limits::default(), &[(4, 0)]);
     server.feed(&raw::get(1));
     server.answer(1, 200, End::No).unwrap();

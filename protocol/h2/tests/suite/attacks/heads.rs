@@ -33,7 +33,7 @@ fn continuation_flood_of_octets() {
     assert_eq!(server.dies_of(&bytes).0, "continuation-flood");
 }
 
-/// A block that puts an entry with a value of `length` octets into the table and refers to it.
+/// A block that puts an entry with a value of `length` bytes into the table and refers to it.
 fn bomb(length: usize, references: usize) -> Vec<u8> {
     let mut block = raw::block(&GET);
     let entry = raw::block(&[("x", "y".repeat(length))]);
@@ -75,7 +75,7 @@ fn cookie_crumbs() {
 #[test]
 fn cookie_crumbs_by_reference() {
     let mut server = Subject::server();
-    // One octet each: 5000 crumbs of an entry of the table.
+    // One byte each: 5000 crumbs of an entry of the table.
     let mut block = raw::block(&GET);
     block.push(0x40);
     block.extend(&raw::block(&[("cookie", "a")])[1..]);

@@ -28,7 +28,7 @@ fn seconds(server: &mut Subject, mut each: impl FnMut(u32) -> Vec<u8>) -> (u32, 
 
 #[test]
 fn slow_head() {
-    // An octet of a frame each second, then of a header block in small frames.
+    // A byte of a frame each second, then of a header block in small frames.
     let mut server = Subject::server();
     let get = raw::get(1);
     let (second, seen) = seconds(&mut server, |second| vec![get[second as usize - 1]]);

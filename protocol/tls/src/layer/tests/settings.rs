@@ -56,7 +56,7 @@ fn send(from: &mut TlsLayer, to: &mut TlsLayer) -> Result<(), TlsFailure> {
     to.receive(&mut input, &mut ReceiveBuffer::new(65_536)).map(drop)
 }
 
-/// What the server knows after a handshake, and the certificate that the client saw.
+/// Returns what the server knows after a handshake, and the certificate that the client saw.
 fn handshake(
     server: &ServerTls,
     client: &ClientTls,
@@ -230,7 +230,7 @@ fn settings_that_cannot_be_leave_the_old_ones() {
     assert!(handshake(&server, &client(None), "localhost").is_ok());
 }
 
-/// What a server with these rules and a client that offers these protocols agree on.
+/// Returns what a server with these rules and a client that offers these protocols agree on.
 fn agreed(rules: HandshakeRules, alpn: &[Alpn]) -> Result<HandshakeFacts, TlsFailure> {
     let own = [identity("localhost")];
     let options = ServerOptions { identities: &own, rules, ..ServerOptions::default() };

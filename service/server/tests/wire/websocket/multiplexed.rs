@@ -29,7 +29,7 @@ pub(super) struct Client {
     granted: bool,
 }
 
-/// What one turn brought.
+/// Result of one turn.
 enum Turn {
     Nothing,
     Answer(u16, Option<String>),
@@ -158,7 +158,7 @@ impl Client {
         self.flush();
     }
 
-    /// What the connection has to report, up to the first thing of interest.
+    /// Returns what the connection has to report, up to the first thing of interest.
     fn advance(&mut self) -> Turn {
         let mut found = Turn::Nothing;
         loop {

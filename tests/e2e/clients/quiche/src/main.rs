@@ -161,7 +161,7 @@ fn wait(
     }
 }
 
-/// What a request is, and what has to come back: the status and the content.
+/// A request, and the response that has to come back: the status and the content.
 struct Exchange<'a> {
     method: &'a str,
     path: String,

@@ -427,7 +427,7 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
     Ok((target, elsewhere, plans, authority))
 }
 
-/// What a list of ALPN names leaves to choose from.
+/// Returns what a list of ALPN names leaves to choose from.
 fn offered(list: &str) -> Result<Version, String> {
     let has = |name: &str| list.split(',').any(|offered| offered == name);
     // As there, what comes first decides between UDP and TCP.

@@ -1,4 +1,4 @@
-//! What h2load prints.
+//! Output of h2load.
 
 use std::io;
 use std::time::Duration;
@@ -271,7 +271,7 @@ fn rows(
     )
 }
 
-/// What follows something else: means add up exactly; the rest as if both were independent.
+/// Returns what follows something else: means add up exactly; the rest as if both were independent.
 fn joined(first: &Latencies, second: &Latencies) -> Latencies {
     if second.count == 0 {
         return first.clone();

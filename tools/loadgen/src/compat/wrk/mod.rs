@@ -26,7 +26,7 @@ use crate::given;
 use crate::options::request;
 use script::Script;
 
-/// What wrk says of its command line.
+/// Usage of wrk.
 pub const USAGE: &str = "\
 Usage: wrk <options> <url>                            
   Options:                                            

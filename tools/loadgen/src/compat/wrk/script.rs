@@ -1,4 +1,4 @@
-//! What is understood of wrk's Lua scripts: `wrk.method`, `wrk.headers` and `wrk.body`, set to strings.
+//! Part of wrk's Lua scripts that is understood: `wrk.method`, `wrk.headers` and `wrk.body`, set to strings.
 //!
 //! Strings are literals, `string.rep(text, count)`, and such joined by `..`. All else is an error that
 //! names the line, for a script that is half understood would measure something else.
@@ -15,7 +15,7 @@ const STRING_BYTES_MAX: usize = 1 << 30;
 /// `string.rep` in `string.rep`, at most.
 const DEPTH_MAX: usize = 100;
 
-/// What a script sets.
+/// Settings of a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Script {
     pub(super) method: Option<String>,
@@ -40,7 +40,7 @@ struct Reader {
     last_line: usize,
     /// `string.rep` under way.
     depth: usize,
-    /// What the strings so far come to.
+    /// Size of the strings so far.
     string_bytes: usize,
 }
 

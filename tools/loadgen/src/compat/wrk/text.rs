@@ -1,4 +1,4 @@
-//! What wrk prints.
+//! Output of wrk.
 
 use std::io;
 use std::time::Duration;

@@ -20,7 +20,7 @@ use crate::given::LARGEST_BODY_BYTES;
 /// `grpc-timeout` has at most so many digits.
 const DEADLINE_DIGITS: usize = 8;
 
-/// Where the server is.
+/// Place of the server.
 pub(super) struct Server<'a> {
     pub(super) target: &'a Url,
     pub(super) origin: &'a Origin,
@@ -108,7 +108,7 @@ fn find(pool: &DescriptorPool, service: &str, method: &str) -> Result<MethodDesc
     })
 }
 
-/// What every call says of itself.
+/// Returns what every call says of itself.
 fn fields(deadline: Option<Duration>) -> Vec<(HeaderName, HeaderValue)> {
     let mut fields = vec![
         (CONTENT_TYPE, HeaderValue::from_static("application/grpc")),

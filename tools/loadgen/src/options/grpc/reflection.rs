@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// More files than this, no service is made of.
 const FILES_COUNT: usize = 1000;
 
-/// What is asked for: one of both.
+/// Question to the server: one of both.
 #[derive(Clone, PartialEq, Message)]
 struct Question {
     #[prost(string, optional, tag = "3")]
@@ -37,7 +37,7 @@ struct Question {
     file_containing_symbol: Option<String>,
 }
 
-/// What the server says.
+/// Response of the server.
 #[derive(Clone, PartialEq, Message)]
 struct Answer {
     #[prost(message, optional, tag = "4")]

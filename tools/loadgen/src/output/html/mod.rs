@@ -138,7 +138,7 @@ fn row(report: &PhaseReport) -> String {
     format!("<tr title=\"{evidence}\">{cells}</tr>")
 }
 
-/// What the charts are drawn from.
+/// Returns what the charts are drawn from.
 fn data(report: &Report) -> Value {
     let phases: Vec<Value> = report
         .phases

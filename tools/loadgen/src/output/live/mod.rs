@@ -1,4 +1,4 @@
-//! What is seen while a run goes on: a view that is redrawn in a terminal, else a line per second.
+//! View of a run while it goes on: a view that is redrawn in a terminal, else a line per second.
 
 mod screen;
 

@@ -36,7 +36,7 @@ const P50: Style = Style::new().fg(Color::Green);
 const P99: Style = Style::new().fg(Color::Yellow);
 const BAD: Style = Style::new().fg(Color::Red);
 
-/// What charts are made of: seconds, and a value.
+/// Data of the charts: seconds, and a value.
 #[derive(Debug, Default)]
 pub(super) struct History {
     rate: Vec<(f64, f64)>,
@@ -70,7 +70,7 @@ impl History {
     }
 }
 
-/// What is drawn.
+/// Data that is drawn.
 pub(super) struct View<'a> {
     pub(super) title: String,
     pub(super) is_warming_up: bool,

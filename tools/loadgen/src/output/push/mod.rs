@@ -1,4 +1,4 @@
-//! What a load does while it runs, sent to who collects metrics: by Prometheus remote write, or by OTLP.
+//! Metrics of a load while it runs, sent to collectors: by Prometheus remote write, or by OTLP.
 
 mod otlp;
 mod remote_write;
@@ -37,7 +37,7 @@ impl Protocol {
     }
 }
 
-/// Where metrics are sent, and how.
+/// Target of metrics, and its protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collector {
     /// By which protocol.
@@ -98,7 +98,7 @@ impl Push {
         Ok(Self { looks, thread, phase: Default::default() })
     }
 
-    /// What it sends next.
+    /// Sets what it sends next.
     pub fn observe(&mut self, phase: &str, progress: &Progress) {
         let at = since_1970();
         if self.phase.0 != phase {
@@ -132,10 +132,10 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// What became of the looks.
+/// Results of the looks.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// Where they were to go.
+    /// Destination.
     what: String,
     count: u64,
     lost_count: u64,
@@ -259,7 +259,7 @@ mod tests {
         Progress { completed, ..Progress::default() }
     }
 
-    /// What a collector got that responds to its requests like this, in turn and then by 200, and what the push came to.
+    /// Returns what a collector got that responds to its requests like this, in turn and then by 200, and what the push came to.
     fn pushed(
         statuses: &[u16],
         push: impl FnOnce(String) -> Result<(), String>,

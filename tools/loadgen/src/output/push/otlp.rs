@@ -5,10 +5,10 @@ use prost::{Message, Oneof};
 
 use super::Look;
 
-/// What such a request has besides its body.
+/// Fields of such a request.
 pub(super) const FIELDS: &[(&str, &str)] = &[("content-type", "application/x-protobuf")];
 
-/// Where metrics go below a URL that names none.
+/// Path of metrics below a URL that names none.
 const PATH: &str = "/v1/metrics";
 
 /// AGGREGATION_TEMPORALITY_CUMULATIVE.

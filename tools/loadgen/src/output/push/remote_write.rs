@@ -5,14 +5,14 @@ use prost::Message;
 
 use super::Look;
 
-/// What such a request has besides its body.
+/// Fields of such a request.
 pub(super) const FIELDS: &[(&str, &str)] = &[
     ("content-encoding", "snappy"),
     ("content-type", "application/x-protobuf"),
     ("x-prometheus-remote-write-version", "0.1.0"),
 ];
 
-/// What Prometheus calls a job.
+/// Name of the job in Prometheus.
 const JOB: &str = "bolide-load";
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,4 +1,4 @@
-//! What each request came to, written while the load runs: CSV (RFC 4180), JSON Lines or Parquet.
+//! Records of each request, written while the load runs: CSV (RFC 4180), JSON Lines or Parquet.
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -31,7 +31,7 @@ struct Out {
     result: io::Result<()>,
 }
 
-/// What is written, and where to.
+/// Format of records, and its name.
 enum Format {
     Csv(BufWriter<File>),
     Lines(BufWriter<File>),

@@ -109,7 +109,7 @@ fn column<T: DataType, W: Write + Send>(
     column.close()
 }
 
-/// What the library says, as an error of a file.
+/// Returns what the library says, as an error of a file.
 fn told(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => io::Error::other(error),

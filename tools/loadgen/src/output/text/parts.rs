@@ -1,4 +1,4 @@
-//! What the summary says of the parts of a run.
+//! Summary of the parts of a run.
 
 use std::fmt::Write;
 

@@ -53,7 +53,7 @@ pub(super) fn limited(
     })
 }
 
-/// What is offered.
+/// Load that is offered.
 #[derive(Debug, PartialEq)]
 struct Plan {
     /// Payload of a packet.
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// What came, and when, until nothing has come for `silence` after the first (`delay` later).
+/// Returns what came, and when, until nothing has come for `silence` after the first (`delay` later).
 fn arrivals(
     to: &UdpSocket,
     silence: Duration,

@@ -120,7 +120,7 @@ impl Messenger<'_> {
         of(&self.asker.state.task)
     }
 
-    /// What is counted now, if anything is.
+    /// Returns what is counted now, if anything is.
     fn tally(&mut self) -> &mut WebSocketTally {
         self.asker.state.tally.kinds.websocket.get_or_insert_default()
     }

@@ -21,7 +21,7 @@ fn limits() -> Limits {
 pub(super) struct Socket {
     /// The exchange whose tunnel it is, once its handshake is sent.
     id: Option<ExchangeId>,
-    /// What the server proves that it has understood.
+    /// Key that the server must have understood.
     key: String,
     /// Once the server has accepted.
     codec: Option<Codec>,

@@ -12,7 +12,7 @@ use crate::engine::websocket_tally::WebSocketTally;
 use crate::plan::{Plan, RequestPlan, WebSocketPlan};
 use crate::report::WebSocketReport;
 
-/// What all WebSocket connections of a run have in common.
+/// Properties that all WebSocket connections of a run have in common.
 #[derive(Debug)]
 pub(in crate::engine) struct WebSocketTask {
     pub(super) plan: WebSocketPlan,
@@ -44,12 +44,12 @@ impl WebSocketTask {
         }
     }
 
-    /// What is reported of a phase.
+    /// Returns what is reported of a phase.
     pub(in crate::engine) fn report(&self, tally: Option<WebSocketTally>) -> WebSocketReport {
         tally.unwrap_or_default().report(self.plan.one_way)
     }
 
-    /// Whether the response that was reported last accepts the connection, and with which compression.
+    /// Returns whether the response that was reported last accepts the connection, and with which compression.
     ///
     /// # Errors
     ///

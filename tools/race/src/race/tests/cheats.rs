@@ -11,11 +11,11 @@ const BY_CHANCE: f64 = 0.001;
 struct Cheat {
     part: &'static str,
     route: Route,
-    /// What the race says of it.
+    /// Statement of the race about it.
     says: Says,
 }
 
-/// Where the race says it.
+/// Place where the race says it.
 #[derive(Clone, Copy)]
 enum Says {
     /// It is disqualified, and this is in the evidence.
@@ -105,7 +105,7 @@ fn every_cheat_is_caught_by_name_and_an_honest_server_goes_on() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// What the table says of a part below its rows.
+/// Returns what the table says of a part below its rows.
 fn named(table: &str, part: &str) -> String {
     let head = format!("  {part}: ");
     table.lines().filter(|line| line.starts_with(&head)).collect()

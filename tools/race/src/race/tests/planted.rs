@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// What the planted server is to do; unset in the test's own process.
+/// Variable that says what the planted server is to do; unset in the test's own process.
 pub(super) const PART: &str = "BOLIDE_RACE_PLANTED";
 
 /// The test that plays a part.

@@ -1,6 +1,6 @@
 //! The limits that no file can set.
 
-/// What stands on the page of all limits and can't be set by a file, by its crate and name, with the reason.
+/// Limits on the page of all limits that can't be set by a file, by its crate and name, with the reason.
 pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
     (
         "eventloop",
