@@ -19,7 +19,7 @@ pub enum CloseCause {
     Panicked,
     /// It held most of what foreign bytes made its worker keep, and that was too much.
     Memory,
-    /// The session had finished, and the peer did not take its last answer.
+    /// The session had finished, and the peer did not take its last response.
     Stalled,
     /// A [file](crate::SharedFile) that was being sent has changed, or ended early. The connection was reset.
     Broken,

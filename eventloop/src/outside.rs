@@ -36,7 +36,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if done.as_ref().is_err_and(Changed::is)
             && let Some(socket) = &mut self.socket
         {
-            // What the kernel holds of it must not look like a part of an answer.
+            // What the kernel holds of it must not look like a part of a response.
             cx.kernel.reset_on_close(socket);
         }
         done

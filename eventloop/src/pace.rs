@@ -11,7 +11,7 @@ const READ_BYTES_MIN: usize = 64 * 1024;
 const MEASURED_PARTS: u32 = 2;
 
 /// The rate at which a connection's bytes leave, measured only while it is the socket that holds
-/// them up: small answers never come to this.
+/// them up: small responses never come to this.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// When the socket was full and the measurement began.

@@ -183,7 +183,7 @@ fn take_datagrams_of<M: Send + 'static>(pipe: Arc<DatagramPipe>, mailbox: &Mailb
         }
         count = count.wrapping_add(1);
         if count.is_multiple_of(UNTAKEN_COUNT) {
-            // Its answer says that those before are taken: what a worker has no time for waits in the kernel, or is lost.
+            // Its response says that those before are taken: what a worker has no time for waits in the kernel, or is lost.
             let _ = mailbox.stats();
         }
     }

@@ -290,7 +290,7 @@ impl After {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
     /// Send what is queued, end the sending side, then read and discard for a short time so that a
-    /// reset does not destroy the last answer.
+    /// reset does not destroy the last response.
     Flushed,
     /// At once.
     Now,

@@ -71,7 +71,7 @@ pub struct ClosedCounts {
     pub drained: u64,
     /// Closed because the session panicked.
     pub panicked: u64,
-    /// Closed because the peer took no byte of the last answer for too long.
+    /// Closed because the peer took no byte of the last response for too long.
     pub stalled: u64,
     /// Closed because they held most of what foreign bytes made the worker keep, and that was too much.
     pub memory: u64,

@@ -65,7 +65,7 @@ fn a_pause_in_a_body_is_found_out_about() {
     stream.write_all(BEGIN).unwrap();
     for round in 1..=20 {
         stream.write_all(&[0x80; 300_000]).unwrap();
-        // Behind it less than is gathered, and then nothing: the answer needs that it is read all the same.
+        // Behind it less than is gathered, and then nothing: the response needs that it is read all the same.
         asked(&mut stream, b'W');
         let counted = stats(&handle);
         assert!(counted.work.gathered >= 1, "{counted:?}");

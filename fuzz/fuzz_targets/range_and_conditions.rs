@@ -1,4 +1,4 @@
-//! RFC 9110 §12.5.3, §13, §14: whatever the fields say, the answer is one that exists, and parts lie
+//! RFC 9110 §12.5.3, §13, §14: whatever the fields say, the response is one that exists, and parts lie
 //! inside the representation and apart.
 //!
 //! The first eight bytes are the length of the representation. The rest are field lines, separated by

@@ -16,7 +16,7 @@ use tonic_prost::ProstCodec;
 use tower::Service;
 use tower::util::service_fn;
 
-/// A number, in a request or an answer.
+/// A number, in a request or a response.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Number {
     /// The number.
@@ -33,7 +33,7 @@ pub fn number(value: i64) -> Number {
 type Codec = ProstCodec<Number, Number>;
 type Numbers = Pin<Box<dyn Stream<Item = Result<Number, Status>> + Send>>;
 
-/// The most that is counted to in one answer.
+/// The most that is counted to in one response.
 const COUNT_MAX: i64 = 1_000_000;
 
 /// The service `bolide.Arithmetic`: `Square`, `CountTo`, `Sum` and `RunningSum`.

@@ -1,4 +1,4 @@
-//! Why there is no answer, and whether to ask again is safe.
+//! Why there is no response, and whether to ask again is safe.
 
 use std::time::Duration;
 

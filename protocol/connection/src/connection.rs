@@ -510,7 +510,7 @@ impl Connection {
     }
 
     /// Ends a server's connection without losing a request that is on its way: HTTP/1.1 announces the end in
-    /// its next answer, HTTP/2 and HTTP/3 by GOAWAY in two steps; one whose version is not known yet does so once it is.
+    /// its next response, HTTP/2 and HTTP/3 by GOAWAY in two steps; one whose version is not known yet does so once it is.
     pub fn leave(&mut self, cx: &mut Context<'_>) {
         match &mut self.stack {
             Stack::H1(core) => core.leave(cx),

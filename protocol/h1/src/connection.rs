@@ -156,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// Ends a server's connection without losing a request that is on its way: the next answer, or the one
+    /// Ends a server's connection without losing a request that is on its way: the next response, or the one
     /// that is open, says `Connection: close`; a connection without requests is closed after
     /// [`LEAVE_NOTICE`](crate::LEAVE_NOTICE) (RFC 9112 §9.5 lets a client send until it sees the end).
     pub fn leave(&mut self, cx: &mut Context<'_>) {
@@ -166,7 +166,7 @@ impl Connection {
         if self.persistence.wish == Wish::Stay {
             self.persistence.wish = Wish::Leave(cx.now);
         }
-        // An answer whose head has left said nothing of an end: one more request may follow it.
+        // A response whose head has left said nothing of an end: one more request may follow it.
         if !self.is_idle() && self.sending.is_ready() {
             self.persistence.persists = false;
         }

@@ -87,7 +87,7 @@ impl Connection {
         } else if cx.output.is_empty() {
             self.finish(&IDLE)
         } else {
-            // The last answer has not left: the deadline for writing holds.
+            // The last response has not left: the deadline for writing holds.
             self.wait(cx, None)
         }
     }

@@ -47,7 +47,7 @@ impl Budgets {
         self.0.as_ref().map_or(0, |_| size_of::<Levels>())
     }
 
-    /// The client reset a stream before its answer was complete.
+    /// The client reset a stream before its response was complete.
     pub(crate) fn client_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
         let levels = self.levels(limits);
         levels.client_resets_life += 1;

@@ -42,7 +42,7 @@ pub(crate) struct Compression {
 ///
 /// An exchange is over, and its number means nothing any more, when
 /// [`Aborted`](ExchangeEvent::Aborted) is reported for it, when the caller aborts it, or when both
-/// directions have ended. A server's exchange is over as soon as its answer has ended: what still
+/// directions have ended. A server's exchange is over as soon as its response has ended: what still
 /// comes of the request is discarded and, when it is long, refused with RST_STREAM(NO_ERROR)
 /// (RFC 9113 §8.1).
 #[derive(Debug)]

@@ -19,7 +19,7 @@ pub(crate) enum Event {
     Draining(u32),
 }
 
-/// Events that wait to be reported, and streams whose answer was complete before the request was.
+/// Events that wait to be reported, and streams whose response was complete before the request was.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     events: VecDeque<Event>,

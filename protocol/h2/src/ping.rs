@@ -1,4 +1,4 @@
-//! RFC 9113 §6.7: our own PINGs, of which at most one waits for its answer.
+//! RFC 9113 §6.7: our own PINGs, of which at most one waits for its response.
 
 /// Purpose of a PING.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) enum Purpose {
     Alive,
 }
 
-/// The PING that waits for its answer.
+/// The PING that waits for its response.
 #[derive(Debug, Default)]
 pub(crate) struct Ping {
     waiting: Option<(Purpose, u32)>,
@@ -29,14 +29,14 @@ impl Ping {
         payload(purpose)
     }
 
-    /// An answer came: what it was for, if it was asked for.
+    /// A response came: what it was for, if it was asked for.
     pub(crate) fn answered(&mut self, bytes: &[u8]) -> Option<Purpose> {
         let (purpose, _) = self.waiting.filter(|(purpose, _)| payload(*purpose) == bytes)?;
         self.waiting = None;
         Some(purpose)
     }
 
-    /// Returns what waits for an answer, and since when.
+    /// Returns what waits for a response, and since when.
     pub(crate) fn waiting(&self) -> Option<(Purpose, u32)> {
         self.waiting
     }

@@ -97,7 +97,7 @@ impl Connection {
         self.stats.received(used_up.0, used_up.1, &clock);
     }
 
-    /// RFC 9113 §8.1: what follows an answer that came early is read as long as it is short, so that
+    /// RFC 9113 §8.1: what follows a response that came early is read as long as it is short, so that
     /// a client which has nearly finished can do so, and refused when it is long.
     #[cold]
     fn discard_rest(

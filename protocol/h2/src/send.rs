@@ -278,7 +278,7 @@ impl Connection {
         self.stats.stops_waiting(slot, id, &self.deadlines.clock);
     }
 
-    /// RFC 9113 §8.1: the answer is complete before the request is.
+    /// RFC 9113 §8.1: the response is complete before the request is.
     fn answered_early(&mut self, cx: &mut Context<'_>, slot: u32) {
         self.stop_waiting(slot);
         let stream = self.streams.get_mut(slot);

@@ -96,7 +96,7 @@ impl<'a> Conditions<'a> {
         self.accept_encoding.is_none() && self.range.is_none() && self.is_unconditional()
     }
 
-    /// Returns whether every answer but the plain one is out of the question.
+    /// Returns whether every response but the plain one is out of the question.
     #[inline]
     fn is_unconditional(&self) -> bool {
         self.if_match.is_none()

@@ -37,7 +37,7 @@ pub enum ExchangeEvent {
     Head(End),
     /// The request can't be served as it stands (server only): answer with this status or a more
     /// fitting one. What stands in the context's head may be incomplete. In HTTP/1.1 the connection
-    /// closes after the answer; in HTTP/2 only the stream ends.
+    /// closes after the response; in HTTP/2 only the stream ends.
     Rejected(StatusCode),
     /// A 1xx response's head stands in the context's head (client only).
     Informational,

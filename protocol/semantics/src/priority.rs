@@ -12,7 +12,7 @@ pub struct Priority {
 impl Priority {
     /// Of a request that says nothing. RFC 9218 would answer such requests strictly one after the
     /// other; but a client that says nothing most likely knows nothing of that, and expects that a
-    /// short answer does not wait for a long one.
+    /// short response does not wait for a long one.
     pub const UNSPOKEN: Self = Self { urgency: 3, incremental: true };
 
     /// Reads a structured field dictionary (RFC 8941 §3.2). What is not understood, or is out of

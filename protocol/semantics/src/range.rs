@@ -33,7 +33,7 @@ impl fmt::Display for ByteRange {
     }
 }
 
-/// The value of `Content-Range` in a 416 answer (§14.4).
+/// The value of `Content-Range` in a 416 response (§14.4).
 #[must_use]
 pub fn unsatisfied_content_range(complete_length: u64) -> String {
     format!("bytes */{complete_length}")

@@ -31,7 +31,7 @@ pub enum Event {
     Ping(Bytes),
     /// A pong, asked for or not.
     Pong(Bytes),
-    /// The peer closes the connection; its close frame is answered, if it is not an answer itself. Nothing
+    /// The peer closes the connection; its close frame is answered, if it is not a response itself. Nothing
     /// follows.
     Closed(Close),
     /// The peer broke a rule or a limit: a close frame says so to it. Nothing follows.

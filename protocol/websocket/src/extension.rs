@@ -114,7 +114,7 @@ impl Deflate {
     ///
     /// # Errors
     ///
-    /// What is wrong with the answer, in words: the connection must not be used (RFC 7692 §7.1).
+    /// What is wrong with the response, in words: the connection must not be used (RFC 7692 §7.1).
     pub fn accepted<'a>(
         answers: impl Iterator<Item = &'a [u8]>,
         policy: &DeflatePolicy,

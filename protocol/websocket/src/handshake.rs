@@ -40,7 +40,7 @@ pub fn key(octets: [u8; 16]) -> String {
 /// Why a request can't be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status of the answer: with 426 go `Upgrade: websocket` and `Sec-WebSocket-Version: 13`.
+    /// The status of the response: with 426 go `Upgrade: websocket` and `Sec-WebSocket-Version: 13`.
     pub status: StatusCode,
     /// Description of the error and of what would be right, as a sentence.
     pub what: &'static str,
@@ -140,7 +140,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Checks a server's answer (RFC 6455 §4.1, RFC 8441 §5) to a request with `key` (of no meaning but over HTTP/1.1)
+/// Checks a server's response (RFC 6455 §4.1, RFC 8441 §5) to a request with `key` (of no meaning but over HTTP/1.1)
 /// that offered these subprotocols; the one that the server chose.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use crate::{Dial, Ending, Established, Orders, Owner, Step};
 const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
 
 /// The kernel is asked for the round-trip time again after this many received bytes: receive
-/// windows follow it, and small answers never pay for it.
+/// windows follow it, and small responses never pay for it.
 const RTT_AFTER_BYTES: usize = 1024 * 1024;
 
 /// The same for the first time: half of a stream's first window, so that windows grow from the first round

@@ -104,7 +104,7 @@ impl Handler for Echoes {
 #[derive(Debug)]
 struct Echo {
     length: Option<u64>,
-    /// The answer begins once what has come with the request's head was looked at: 200 can't be taken back.
+    /// The response begins once what has come with the request's head was looked at: 200 can't be taken back.
     looks_first: bool,
     /// Pieces that could not be sent on at once; at most a receive window of it, for it is not consumed.
     kept: PieceQueue,

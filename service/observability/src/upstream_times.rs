@@ -9,9 +9,9 @@ pub struct UpstreamTimes {
     pub chosen: Instant,
     /// The request's head was sent.
     pub sent: Option<Instant>,
-    /// The answer's head has come.
+    /// The response's head has come.
     pub head: Option<Instant>,
-    /// The answer's end has come.
+    /// The response's end has come.
     pub end: Option<Instant>,
     /// It failed there.
     pub failed: Option<Instant>,

@@ -42,7 +42,7 @@ impl Latency {
         self.counts.iter().sum()
     }
 
-    /// A bound that so large a share of the answers came within, from 0 to 1: `None` without answers.
+    /// A bound that so large a share of the responses came within, from 0 to 1: `None` without answers.
     /// [`Duration::MAX`] when it lies beyond all bounds.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
@@ -112,7 +112,7 @@ macro_rules! counters {
             pub health_check_failures: u64,
             $($(#[doc = $count_doc])* pub $count: u64,)*
             $($(#[doc = $level_doc])* pub $level: u64,)*
-            /// How long its answers took.
+            /// How long its responses took.
             pub latency: Latency,
         }
 
@@ -160,7 +160,7 @@ counters! {
         tls_failures,
         /// Bytes that were no HTTP.
         garbage,
-        /// The connection ended before the answer was complete.
+        /// The connection ended before the response was complete.
         broken_off,
         /// As many requests were open or waiting as may be.
         overflows,

@@ -252,7 +252,7 @@ impl UpstreamExchanges {
         }
     }
 
-    /// The final head of an answer stands in the orders.
+    /// The final head of a response stands in the orders.
     fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
         let (id, shared) = (self.open[at].0, Rc::clone(&self.open[at].1));
         let sent = shared.borrow().times.and_then(|times| times.sent);
@@ -329,7 +329,7 @@ impl UpstreamExchanges {
         self.complete(at, orders);
     }
 
-    /// The answer is complete. What is left of the request nobody waits for any more.
+    /// The response is complete. What is left of the request nobody waits for any more.
     fn complete(&mut self, at: usize, orders: &mut Orders<'_>) {
         let id = self.open[at].0;
         let state = self.remove(at);

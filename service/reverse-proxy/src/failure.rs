@@ -63,7 +63,7 @@ impl Failure {
         Self { status, error, what, repeat: Repeat::Never, counts: false, cancelled: false }
     }
 
-    /// The answer's head did not come in time.
+    /// The response's head did not come in time.
     pub(crate) const SILENT: Self = Self::timeout(
         "http_response_timeout",
         "the upstream did not respond in time",

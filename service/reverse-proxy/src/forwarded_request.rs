@@ -16,7 +16,7 @@ use crate::outgoing::passes_in_trailers;
 use crate::shared_exchange::{Next, Shared};
 use crate::worker::Worker;
 
-/// One request on its way to an upstream, and its answer on the way back.
+/// One request on its way to an upstream, and its response on the way back.
 #[derive(Debug)]
 pub(crate) struct ForwardedRequest {
     worker: Rc<Worker>,
@@ -31,7 +31,7 @@ pub(crate) struct ForwardedRequest {
     /// A call of gRPC over HTTP/2: its client knows what a cancelled stream means, and a 502 tells it something else.
     is_grpc: bool,
     repeats_left: u8,
-    /// The answer's head has gone to the client.
+    /// The response's head has gone to the client.
     started: bool,
 }
 

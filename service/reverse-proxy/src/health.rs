@@ -65,7 +65,7 @@ impl HealthCheck {
         self
     }
 
-    /// How long an answer may take, with the connection. Default: 2 s.
+    /// How long a response may take, with the connection. Default: 2 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.limits.health_timeout = timeout;

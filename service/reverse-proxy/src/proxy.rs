@@ -30,7 +30,7 @@ use crate::{DotSegments, ProxySettings};
 /// Fields that concern one connection end at the proxy; `Via`, and what [`Origin`](crate::Origin) says, are
 /// added. Request bodies of any length pass, for they are not kept. When no upstream answers, the client gets a
 /// 502, 503 or 504 with the reason in `Proxy-Status` (RFC 9209). A request is repeated only when the upstream
-/// has certainly not acted on it, or when it is idempotent and no answer has begun; and never once some of its
+/// has certainly not acted on it, or when it is idempotent and no response has begun; and never once some of its
 /// body has left.
 #[derive(Debug)]
 pub struct ReverseProxy {

@@ -33,10 +33,10 @@ pub(crate) struct SharedExchange {
     pub(crate) up: Flow,
     /// Interim responses that the client has not got yet.
     pub(crate) interim: VecDeque<Head>,
-    /// The answer's head, as it is sent on, once it has come; taken with whether a body follows.
+    /// The response's head, as it is sent on, once it has come; taken with whether a body follows.
     pub(crate) answer: Option<End>,
     pub(crate) answer_head: Head,
-    /// The answer's body.
+    /// The response's body.
     pub(crate) down: Flow,
     pub(crate) failure: Option<Failure>,
     /// A head has come: nothing is repeated any more.

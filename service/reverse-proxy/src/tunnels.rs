@@ -74,7 +74,7 @@ impl Wish {
         head.push_field(FieldName::Upgrade, self.protocols.as_bytes());
     }
 
-    /// Returns whether an answer grants it. `multiplexed`: it came over HTTP/2.
+    /// Returns whether a response grants it. `multiplexed`: it came over HTTP/2.
     pub(crate) fn is_granted(&self, answer: &Head, multiplexed: bool) -> bool {
         if multiplexed {
             return answer.status().is_success();
@@ -88,7 +88,7 @@ impl Wish {
             && switched.all(is_asked)
     }
 
-    /// Returns whether the client would take an answer that grants nothing for one that does: a 2xx, or a switch to
+    /// Returns whether the client would take a response that grants nothing for one that does: a 2xx, or a switch to
     /// what was not asked for.
     pub(crate) fn is_misread(&self, answer: &Head, multiplexed: bool) -> bool {
         let status = answer.status();
@@ -97,7 +97,7 @@ impl Wish {
             && !self.is_granted(answer, multiplexed)
     }
 
-    /// Gives the head of the answer that grants it the form of the client's version.
+    /// Gives the head of the response that grants it the form of the client's version.
     pub(crate) fn answer(&self, from: &Head, to: &mut Head) {
         to.forward(from, |field| {
             !matches!(field.known, Some(FieldName::SecWebsocketAccept | FieldName::ContentLength))

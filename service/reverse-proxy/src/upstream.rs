@@ -186,7 +186,7 @@ impl Upstream {
 
     /// Sets whether WebSockets and other tunnels go by HTTP/1.1, on connections of their own, when the upstream
     /// speaks HTTP/2 without extended CONNECT (RFC 8441). Default: yes with `https`, where ALPN says what is
-    /// spoken; no with `h2c`, where a server may understand nothing else, and the answer is 502. Never with `h3`.
+    /// spoken; no with `h2c`, where a server may understand nothing else, and the response is 502. Never with `h3`.
     #[must_use]
     pub fn http1_tunnels(mut self, allowed: bool) -> Self {
         self.http1_tunnels = allowed && matches!(self.scheme, Scheme::Http2 | Scheme::Tls);

@@ -375,7 +375,7 @@ impl Io<'_> {
     }
 
     /// Tells a client that waits for it to send its body (RFC 9110 §15.2.1). Ignored when the client
-    /// does not wait, was told already, or has its answer.
+    /// does not wait, was told already, or has its response.
     pub fn send_continue(&mut self) {
         if self.state.take_expectation() {
             self.send_interim(StatusCode::CONTINUE, &[]);

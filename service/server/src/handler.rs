@@ -11,7 +11,7 @@ use crate::{Io, Request, Response};
 
 /// Answers requests of one route. One value per worker, so it needs no lock.
 pub trait Handler: 'static {
-    /// Answers at once, takes the exchange over, or promises an answer for later.
+    /// Answers at once, takes the exchange over, or promises a response for later.
     fn handle(&self, request: &mut Request<'_>) -> Reply;
 
     /// Returns whether it answers this path, by any method: a router that has no route for it does not, and what
@@ -82,7 +82,7 @@ pub(crate) fn call(handler: &dyn Handler, request: &mut Request<'_>, reply: &mut
     reason = "most are answers, which a box would cost an allocation each"
 )]
 pub enum Reply {
-    /// This is the answer. What is left of the request's body is not looked at.
+    /// This is the response. What is left of the request's body is not looked at.
     Now(Response),
     /// The exchange goes on with this object: it reads the body, answers when it likes, streams.
     Exchange(Box<dyn Exchange>),
@@ -123,7 +123,7 @@ pub trait Exchange: fmt::Debug {
     }
 
     /// Returns whether [`Self::on_client_end`] is wanted. Over HTTP/1.1 it costs reading ahead: at most one
-    /// block of what the client sends before it has its answer is kept.
+    /// block of what the client sends before it has its response is kept.
     fn watches_client(&self) -> bool {
         false
     }
@@ -160,7 +160,7 @@ pub trait Exchange: fmt::Debug {
     }
 
     /// The client of an HTTP/1.1 connection has ended its side. Nearly always it is gone; one that
-    /// only sends no more and still reads its answer can't be told apart. Called once, when
+    /// only sends no more and still reads its response can't be told apart. Called once, when
     /// [`Self::watches_client`], and not for a tunnel, whose end is a last piece of data.
     fn on_client_end(&mut self, io: &mut Io<'_>) {
         let _ = io;

@@ -75,7 +75,7 @@ impl Running {
     }
 
     /// As [`shut_down`](Self::shut_down), for a process that another takes over from, which has the same
-    /// [sockets](crate::Server::sockets): clients that are about to send another request get their answer here,
+    /// [sockets](crate::Server::sockets): clients that are about to send another request get their response here,
     /// and learn with it that the connection ends (RFC 9112 §9.6, RFC 9113 §6.8, RFC 9114 §5.2); one that is idle is closed
     /// after a second. The files of Unix sockets stay.
     pub fn hand_over(&mut self) {

@@ -122,7 +122,7 @@ impl MovableWaker {
     }
 }
 
-/// Answers one exchange later, from any thread. Dropped without an answer, it answers 500.
+/// Answers one exchange later, from any thread. Dropped without a response, it answers 500.
 #[derive(Debug)]
 pub struct Responder {
     waker: Waker,
@@ -134,7 +134,7 @@ impl Responder {
         Self { waker, answered: false }
     }
 
-    /// Sends the answer. Nothing happens when the client has gone.
+    /// Sends the response. Nothing happens when the client has gone.
     pub fn respond(mut self, response: impl Into<Response>) {
         self.answered = true;
         self.waker.send(MessageKind::Respond(Box::new(response.into())));

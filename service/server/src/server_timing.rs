@@ -9,7 +9,7 @@ use crate::Response;
 
 static SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// Adds the field to an answer that came later: the time since the head arrived.
+/// Adds the field to a response that came later: the time since the head arrived.
 pub(crate) fn add_total(response: &mut Response, began: Instant) {
     add(response, &[("total", began.elapsed().as_secs_f64())]);
 }

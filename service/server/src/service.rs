@@ -358,7 +358,7 @@ impl Service for HttpService {
                     self.endpoints.leave(successor);
                 }
             }
-            // Its end is the answer.
+            // Its end is the response.
             MessageKind::Pulse(answer) => drop(answer),
             // The exchange is gone.
             MessageKind::Respond(_)

@@ -304,7 +304,7 @@ impl Session {
         self.answered(id, state, head_stands, work);
     }
 
-    /// An answer was given, all of it or what can be sent yet.
+    /// A response was given, all of it or what can be sent yet.
     #[inline]
     fn answered(
         &mut self,
@@ -342,7 +342,7 @@ impl Session {
         let active = &mut self.exchanges[index];
         active.state.record.note_received(end, work.cx.now);
         if active.driver.is_none() && !active.state.phase.is_unanswered() {
-            // The answer is under way, and nobody reads what else the client has to say.
+            // The response is under way, and nobody reads what else the client has to say.
             return self.connection.consumed(&mut work.cx, id, data.len());
         }
         let length = data.len() as u64;

@@ -14,7 +14,7 @@ use http::header::{CONTENT_RANGE, CONTENT_TYPE};
 use crate::body::{FileBody, Reader, Segment};
 use crate::entry::{Content, Entry, Variant};
 
-/// The answer. `reader` is asked for when a file has to be read.
+/// The response. `reader` is asked for when a file has to be read.
 #[inline]
 pub(crate) fn answer(
     entry: &Entry,
@@ -164,7 +164,7 @@ pub(crate) fn not_found(page: Option<&Entry>) -> Response {
     }
 }
 
-/// An answer that has nothing to do with one file.
+/// A response that has nothing to do with one file.
 pub(crate) fn unavailable() -> Response {
     Response::error(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "1")
 }

@@ -1,4 +1,4 @@
-//! One file as it is served: its variants, with the fields of their answers made once.
+//! One file as it is served: its variants, with the fields of their responses made once.
 
 use bolide_semantics::{Date, EntityTag, Validators};
 use bolide_server::{Fields, HeaderName, HeaderValue};

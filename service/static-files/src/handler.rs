@@ -22,7 +22,7 @@ use crate::site::StaticFiles;
 impl StaticFiles {
     /// Adds the files to a worker's router; an exact route wins over a file. Called once for each worker:
     /// each has a cache of its own. When the files stand at `/` and the router has a
-    /// [fallback](Router::fallback) or [claims](Router::claim) already, these answer what no file does, and any
+    /// [fallback](Router::fallback) or [claims](Router::claim) already, these respond to what no file is for, and any
     /// method but GET and HEAD.
     #[must_use]
     pub fn routes(&self, mut router: Router) -> Router {
@@ -175,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// The answer, if the file is in memory and was looked at lately.
+    /// The response, if the file is in memory and was looked at lately.
     #[inline]
     fn answer_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         if name.as_bytes().contains(&b'%') {
@@ -229,7 +229,7 @@ impl Worker {
         }
     }
 
-    /// Asks the disk. All who ask for the same at the same time get one answer.
+    /// Asks the disk. All who ask for the same at the same time get one response.
     #[cold]
     fn answer_from_disk(&self, path: &str, request: &mut Request<'_>) -> Reply {
         let settings = &self.site.settings;
@@ -278,7 +278,7 @@ impl Worker {
         Reply::Later
     }
 
-    /// The answer where there is no file.
+    /// The response where there is no file.
     fn missing(&self, page: Option<&Entry>, request: &mut Request<'_>) -> Reply {
         if self.other(request).is_some() {
             return self.pass_on(request);

@@ -17,7 +17,7 @@ use crate::worker::Worker;
 /// last.
 const AHEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// An answer of a service.
+/// A response of a service.
 pub(crate) enum Answer<B> {
     /// All of it: [`Reply::Now`].
     Whole(Reply),
@@ -64,7 +64,7 @@ impl Piece {
     }
 }
 
-/// How the request bears on its answer.
+/// How the request bears on its response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) is_head: bool,
@@ -127,7 +127,7 @@ where
             return None;
         }
         Piece::Data(data) if data.len() <= AHEAD_BYTES_MAX => match next(&mut place, cx) {
-            // An answer of gRPC: one message and the status.
+            // A response of gRPC: one message and the status.
             Piece::Trailers(trailers) => {
                 let head = head(worker, asked, (status, fields), length, data);
                 *whole = head.trailers(length, trailers).into();
@@ -143,7 +143,7 @@ where
     Some(Answer::Stream(Stream { head, length, body: place, front, second }))
 }
 
-/// An answer with a body, or what has come of it, of which the engine will say the length as it is `announced`.
+/// A response with a body, or what has come of it, of which the engine will say the length as it is `announced`.
 #[inline]
 fn head<S, B>(
     worker: &Worker<S, B>,
@@ -163,7 +163,7 @@ where
     }
 }
 
-/// An answer that has no body; `length` is that of the one that a GET would have got, where it is known.
+/// A response that has no body; `length` is that of the one that a GET would have got, where it is known.
 fn bodiless(status: StatusCode, mut fields: HeaderMap, length: Option<u64>) -> Response {
     let mut head = Response::new(status);
     if let Some(length) = length.filter(|length| *length > 0)

@@ -94,7 +94,7 @@ pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
     pub(crate) feed: Option<Feed>,
     pub(crate) asked: Asked,
     pub(crate) offer: Option<Offer>,
-    /// For informational responses, until the answer begins.
+    /// For informational responses, until the response begins.
     pub(crate) outlet: Option<Outlet>,
     /// Name in the log.
     pub(crate) name: Name,

@@ -1,4 +1,4 @@
-//! Informational responses: what a service tells its client before the answer (RFC 9110 §15.2).
+//! Informational responses: what a service tells its client before the response (RFC 9110 §15.2).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use http::header::LINK;
 
 use crate::wake::Bell;
 
-/// Sends informational responses, such as `103 Early Hints`, ahead of the answer.
+/// Sends informational responses, such as `103 Early Hints`, ahead of the response.
 ///
 /// It is in the extensions of each request of a server that was told to
 /// [offer it](crate::Serve::informational), and works from any thread until the service has answered.
@@ -35,9 +35,9 @@ pub struct Informational(Arc<Queue>);
 #[non_exhaustive]
 pub enum InformationalError {
     /// The status is not within 102 and 199. `100 Continue` is sent when the body is asked for, and
-    /// `101 Switching Protocols` is an answer.
+    /// `101 Switching Protocols` is a response.
     Status(StatusCode),
-    /// The answer was begun, or the client has gone.
+    /// The response was begun, or the client has gone.
     Late,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Debug for Informational {
 
 impl Informational {
     /// Sends a response with this status and these fields. A client of HTTP/1.0 gets none, for it
-    /// would take it for the answer (RFC 9110 §15.2).
+    /// would take it for the response (RFC 9110 §15.2).
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Informational {
     ///
     /// # Errors
     ///
-    /// When the answer was begun, or the client has gone.
+    /// When the response was begun, or the client has gone.
     pub fn early_hints(
         &self,
         links: impl IntoIterator<Item = HeaderValue>,

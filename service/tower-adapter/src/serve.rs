@@ -21,7 +21,7 @@ use crate::runtime::{Companion, start};
 use crate::worker::Finish;
 
 /// The limits with which services are served: those of the server, but that the size of request
-/// bodies and the time until an answer are left to the service and its layers.
+/// bodies and the time until a response are left to the service and its layers.
 #[must_use]
 pub fn default_limits() -> Limits {
     Limits { body_bytes_max: u64::MAX, response_timeout: Duration::ZERO, ..Limits::default() }

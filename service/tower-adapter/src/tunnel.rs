@@ -35,7 +35,7 @@ pub(crate) const OFFER_BYTES: usize = 18 * 1024;
 const QUESTION: &[u8] =
     b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: tunnel\r\n\r\n";
 
-/// The end of hyper's answer; what follows belongs to the tunnel.
+/// The end of hyper's response; what follows belongs to the tunnel.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Returns whether a request may become a tunnel.
@@ -221,7 +221,7 @@ impl Tunnel {
         }
     }
 
-    /// Takes hyper's answer away from the front of what it wrote.
+    /// Takes hyper's response away from the front of what it wrote.
     fn without_head(&mut self, data: Bytes) -> Bytes {
         let Some(mut head) = self.head.take() else { return data };
         head.extend_from_slice(&data);

@@ -20,7 +20,7 @@ use http::{StatusCode, Version};
 /// Size that one read is offered, in bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// The longest head of an answer, in bytes.
+/// The longest head of a response, in bytes.
 const HEAD_BYTES: usize = 16 * 1024;
 
 /// How long the server may say nothing.
@@ -116,7 +116,7 @@ fn open(socket: &mut TcpStream, authority: &str, path: &str) -> io::Result<(Code
     Ok((Codec::new(Role::Client, settings), Bytes::new()))
 }
 
-/// The head of an answer: its status, and the fields of the handshake.
+/// The head of a response: its status, and the fields of the handshake.
 fn parse(text: &str) -> io::Result<Head> {
     const WANTED: [(&str, FieldName); 5] = [
         ("upgrade", FieldName::Upgrade),

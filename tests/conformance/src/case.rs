@@ -14,7 +14,7 @@ pub enum After {
 /// One way in which a case may end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// For each final answer, the statuses that it may have.
+    /// For each final response, the statuses that it may have.
     pub answers: Vec<Vec<u16>>,
     /// The connection afterwards.
     pub after: After,
@@ -33,21 +33,21 @@ pub struct Case {
     pub name: &'static str,
     /// The bytes that are sent.
     pub request: Vec<u8>,
-    /// The bytes that are sent after the interim answer 100.
+    /// The bytes that are sent after the interim response 100.
     pub rest: Option<Vec<u8>>,
     /// True if the client ends its side after the request.
     pub half_close: bool,
     /// The answers that have no content because they answer HEAD, counted from 0.
     pub heads: Vec<usize>,
-    /// The content of the last answer, if it has status 200 or 206.
+    /// The content of the last response, if it has status 200 or 206.
     pub content: Option<Vec<u8>>,
-    /// Fields that the last answer must have, in lower case; with a value, if it isn't empty.
+    /// Fields that the last response must have, in lower case; with a value, if it isn't empty.
     pub fields: Vec<(&'static str, &'static str)>,
     /// Outcomes that are right for everybody, strict servers too.
     pub allowed: Vec<Outcome>,
     /// Outcomes that the RFC also allows, but a strict server doesn't have.
     pub tolerated: Vec<Outcome>,
-    /// True if an answer that breaks off is as good as a refusal: the head was sent before the
+    /// True if a response that breaks off is as good as a refusal: the head was sent before the
     /// mistake arrived.
     pub may_break_off: bool,
 }
@@ -98,7 +98,7 @@ impl Case {
         case
     }
 
-    /// Other statuses than the usual for the first allowed outcome's last answer.
+    /// Other statuses than the usual for the first allowed outcome's last response.
     #[must_use]
     pub fn statuses(mut self, statuses: &[u16]) -> Self {
         if let Some(last) = self.allowed[0].answers.last_mut() {
@@ -135,14 +135,14 @@ impl Case {
         self
     }
 
-    /// The content of the last answer.
+    /// The content of the last response.
     #[must_use]
     pub fn content(mut self, content: impl AsRef<[u8]>) -> Self {
         self.content = Some(content.as_ref().to_vec());
         self
     }
 
-    /// A field of the last answer, and its value, if that matters.
+    /// A field of the last response, and its value, if that matters.
     #[must_use]
     pub fn field(mut self, name: &'static str, value: &'static str) -> Self {
         self.fields.push((name, value));
@@ -163,7 +163,7 @@ impl Case {
         self
     }
 
-    /// Sets what the client sends when it has seen the interim answer 100.
+    /// Sets what the client sends when it has seen the interim response 100.
     #[must_use]
     pub fn then(mut self, rest: impl AsRef<[u8]>) -> Self {
         self.rest = Some(rest.as_ref().to_vec());

@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-/// How long a server may take for an answer or for the end. Only failures wait that long.
+/// How long a server may take for a response or for the end. Only failures wait that long.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Response {
     /// The status code.
@@ -30,7 +30,7 @@ impl Response {
 /// Next bytes of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// An answer, or the first part of one.
+    /// A response, or the first part of one.
     Response(Response),
     /// The end of the connection.
     Closed,
@@ -66,7 +66,7 @@ impl Wire {
     }
 
     /// Sends bytes, in one piece or each on its own. A server that has closed already doesn't hear
-    /// them: that shows when its answer is read.
+    /// them: that shows when its response is read.
     pub(crate) fn send(&mut self, octets: &[u8], one_by_one: bool) {
         let size = if one_by_one { 1 } else { octets.len().max(1) };
         for piece in octets.chunks(size) {
@@ -82,7 +82,7 @@ impl Wire {
         drop(self.stream.shutdown(Shutdown::Write));
     }
 
-    /// Reads the next answer, or how the connection ends.
+    /// Reads the next response, or how the connection ends.
     pub(crate) fn next(&mut self, answers_head: bool) -> Next {
         match self.response(answers_head) {
             Ok(response) => Next::Response(response),

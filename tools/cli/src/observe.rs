@@ -236,7 +236,7 @@ impl Observation {
         self.profiling.watch(server).server_timing(self.settings.server_timing)
     }
 
-    /// The proxies that answer.
+    /// The proxies that respond.
     pub(crate) fn proxies(&self) -> Vec<ProxySettings> {
         self.upstreams.in_force()
     }

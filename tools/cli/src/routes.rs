@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     ndt7_archive: Option<PathBuf>,
 }
 
-/// One answer, for some hosts and a path.
+/// One response, for some hosts and a path.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
     /// In lower case; none: for any host.
@@ -360,7 +360,7 @@ fn validation(responses: &Responses) -> Router {
     })
 }
 
-/// Adds one route to a worker's router. `bare_is_free`: no other answers its path without the slash;
+/// Adds one route to a worker's router. `bare_is_free`: no other responds to its path without the slash;
 /// `files_are_routes`: files at `/` are added as routes, not as what is left.
 fn add(
     mut router: Router,

@@ -294,7 +294,7 @@ impl Arguments {
         })
     }
 
-    /// The path that is asked for, how long its answer must be, and how much is transferred.
+    /// The path that is asked for, how long its response must be, and how much is transferred.
     fn amount(
         &self,
         target: &Url,

@@ -91,7 +91,7 @@ pub struct Transfer {
     pub method: Method,
     /// Path and query, as sent.
     pub path: String,
-    /// The length that the answer's body must have, where it is known (downloads).
+    /// The length that the response's body must have, where it is known (downloads).
     pub expected_bytes: Option<u64>,
     /// How much.
     pub amount: Amount,

@@ -82,7 +82,7 @@ pub struct TcpFacts {
 pub struct Volume {
     /// Payload, in bytes.
     pub bytes: u64,
-    /// From the first request to the last byte; of an upload, to the answer.
+    /// From the first request to the last byte; of an upload, to the response.
     pub seconds: f64,
     /// Payload per second.
     pub goodput_bits_per_second: f64,

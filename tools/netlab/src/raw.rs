@@ -206,7 +206,7 @@ pub fn get(
 }
 
 /// Sends `bytes` to a raw TCP server over a fresh connection, for at most `time`; the time of the
-/// transfer ends with the server's answer.
+/// transfer ends with the server's response.
 ///
 /// # Errors
 ///

@@ -57,7 +57,7 @@ pub struct Plan {
 pub struct Timeouts {
     /// How long a connection may take to be established, with TLS.
     pub connect_timeout: Duration,
-    /// How long an answer may take, from its request's start. An answer that takes longer counts as
+    /// How long a response may take, from its request's start. A response that takes longer counts as
     /// a timeout, and its connection is replaced.
     pub request_timeout: Duration,
 }
@@ -141,7 +141,7 @@ pub struct RequestPlan {
     pub body: Bytes,
     /// How often it is taken, relative to the others. All 1: in turn.
     pub weight: u32,
-    /// The body that the answer must have, where it is known.
+    /// The body that the response must have, where it is known.
     pub answer: Option<ExpectedBody>,
     /// Header fields that the response must have, with these values.
     pub answer_fields: Vec<(HeaderName, HeaderValue)>,
@@ -174,7 +174,7 @@ pub struct Expectations {
     pub statuses: Vec<StatusCode>,
     /// Each body must have this length, in bytes.
     pub length: Option<u64>,
-    /// Share of the answers whose bodies are compared byte for byte, where what is right is known.
+    /// Share of the responses whose bodies are compared byte for byte, where what is right is known.
     pub sampled_share: f64,
     /// Fields that the trailers of each response must have, with these values.
     pub trailers: Vec<(HeaderName, HeaderValue)>,
@@ -235,7 +235,7 @@ pub enum ExpectedBody {
     Gzip(Bytes),
     /// Any bytes with this SHA-256.
     Sha256([u8; 32]),
-    /// The first answer's bytes: all others must be the same.
+    /// The first response's bytes: all others must be the same.
     SameAsFirst,
 }
 

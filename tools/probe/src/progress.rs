@@ -13,7 +13,7 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Answers per second since the look before.
     pub rate: f64,
-    /// Median latency of the answers since the look before, in nanoseconds.
+    /// Median latency of the responses since the look before, in nanoseconds.
     pub p50_ns: u64,
     /// Their 99th percentile, in nanoseconds.
     pub p99_ns: u64,

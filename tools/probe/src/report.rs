@@ -220,9 +220,9 @@ pub struct Kinds {
 /// Durations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// From the start (closed loop) or the intended start (open loop) to the end of the answer.
+    /// From the start (closed loop) or the intended start (open loop) to the end of the response.
     pub latency: Latencies,
-    /// From the same start to the first byte of the answer's head.
+    /// From the same start to the first byte of the response's head.
     pub first_byte: Latencies,
     /// The mean time from when a request was handed to its connection to the first byte of its response's head, in
     /// nanoseconds: without what an open loop's requests waited before.
@@ -296,9 +296,9 @@ pub enum Failure {
     Connect,
     /// No TLS: handshake, certificate, ALPN.
     Tls,
-    /// No answer in time.
+    /// No response in time.
     Timeout,
-    /// The connection, or the stream, was reset or ended before the answer did.
+    /// The connection, or the stream, was reset or ended before the response did.
     Reset,
     /// The server said GOAWAY and did not process the request.
     Goaway,
@@ -378,11 +378,11 @@ pub struct Traffic {
     pub wire_received_bytes: u64,
     /// Written to sockets.
     pub wire_sent_bytes: u64,
-    /// Bodies of answers.
+    /// Bodies of responses.
     pub payload_received_bytes: u64,
     /// Bodies of requests.
     pub payload_sent_bytes: u64,
-    /// Heads of answers, as HPACK, QPACK or HTTP/1.1 put them on the wire.
+    /// Heads of responses, as HPACK, QPACK or HTTP/1.1 put them on the wire.
     pub head_wire_bytes: u64,
     /// The same heads, decoded: names and values.
     pub head_decoded_bytes: u64,
@@ -456,9 +456,9 @@ pub struct Sample {
     pub at_ns: u64,
     /// Since the sample before: answers per second.
     pub rate: f64,
-    /// Of the answers since the sample before.
+    /// Of the responses since the sample before.
     pub p50_ns: u64,
-    /// Of the answers since the sample before.
+    /// Of the responses since the sample before.
     pub p99_ns: u64,
     /// Failures since the sample before.
     pub failed: u64,

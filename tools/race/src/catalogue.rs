@@ -81,7 +81,7 @@ impl fmt::Display for Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// As fast as the answers come.
+    /// As fast as the responses come.
     #[default]
     Closed,
     /// A new connection with a full TLS handshake for each request.
@@ -90,9 +90,9 @@ pub enum Kind {
     HandshakeResumed,
     /// Connections that do nothing: memory.
     Idle,
-    /// As fast as the answers come, then by the clock at 50 % and 80 % of that.
+    /// As fast as the responses come, then by the clock at 50 % and 80 % of that.
     Latency,
-    /// By the clock, at one rate for all, half of what the slowest of them does as fast as the answers come.
+    /// By the clock, at one rate for all, half of what the slowest of them does as fast as the responses come.
     Rate,
 }
 

@@ -173,7 +173,7 @@ pub(crate) struct Job<'a> {
     pub(crate) duration: Duration,
     /// Time before that is not counted.
     pub(crate) warm_up: Duration,
-    /// Requests per second by the clock; `None`: as fast as the answers come.
+    /// Requests per second by the clock; `None`: as fast as the responses come.
     pub(crate) rate: Option<f64>,
     /// The generator's cores.
     pub(crate) cores: Vec<usize>,
@@ -255,7 +255,7 @@ pub struct Figures {
     /// Latencies in µs by percentile (`50`, `99` …), and `mean` and `max`; as far as they are told.
     #[serde(default)]
     pub latencies_us: std::collections::BTreeMap<String, f64>,
-    /// Bytes of content in each answer, as it was sent; 0 where the generator doesn't say it.
+    /// Bytes of content in each response, as it was sent; 0 where the generator doesn't say it.
     #[serde(default)]
     pub content_bytes: f64,
     /// The bottleneck.

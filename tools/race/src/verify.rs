@@ -54,7 +54,7 @@ impl Subject<'_> {
         let mut connection = OpenConnection::open(self.address, self.cell.protocol)?;
         let mut content_type = None;
         for check in self.checks(&mut Rng::with_seed(seed)) {
-            // A server may close after any answer; that a new connection works is all that counts.
+            // A server may close after any response; that a new connection works is all that counts.
             let answer = connection.ask(&check.ask).or_else(|error| {
                 if connection.is_broken {
                     return Err(error);

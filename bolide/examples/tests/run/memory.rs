@@ -19,7 +19,7 @@ fn status(program: &Program, name: &str) -> u64 {
     kibibytes.parse::<u64>().expect("a number") * 1024
 }
 
-/// Opens so many connections, each of which has had one answer and stays.
+/// Opens so many connections, each of which has had one response and stays.
 fn idle(program: &Program, count: u64) -> Vec<TcpStream> {
     let open = |_| {
         let mut socket = TcpStream::connect(&program.address).expect("it listens");

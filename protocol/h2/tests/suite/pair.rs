@@ -141,7 +141,7 @@ impl End2End {
                     self.give(id, &messages[id as usize / 2]);
                 }
                 Seen::Aborted(id, reason) => {
-                    // An answer that was complete before the request.
+                    // A response that was complete before the request.
                     assert!(!self.server, "{reason:?}");
                     self.sides.get_mut(&id).unwrap().gave_all = true;
                 }

@@ -69,7 +69,7 @@ fn converse(ours: OurRole, theirs: Role) {
     assert_eq!(foreign.read().unwrap(), Message::Pong("p".into()));
     let Message::Close(Some(close)) = foreign.read().unwrap() else { panic!("a close frame") };
     assert_eq!((u16::from(close.code), close.reason.as_str()), (1001, "bye"));
-    // Its answer leaves when it is asked again.
+    // Its response leaves when it is asked again.
     assert!(matches!(foreign.read(), Err(Error::ConnectionClosed | Error::Io(_))));
     let sent = std::mem::take(&mut foreign.get_mut().from_it);
     assert_eq!(feed(&mut codec, [&sent[..]]), [Seen::Closed(1001, "bye".to_owned())]);

@@ -1,4 +1,4 @@
-//! RFC 9110 §9.2.2: why there is no answer, in which phase, and whether the request may be sent again.
+//! RFC 9110 §9.2.2: why there is no response, in which phase, and whether the request may be sent again.
 
 use std::fmt;
 use std::io;
@@ -25,9 +25,9 @@ pub enum ErrorKind {
     Full,
     /// The server broke the rules of HTTP.
     Protocol,
-    /// The connection or the exchange ended before the answer was complete.
+    /// The connection or the exchange ended before the response was complete.
     Closed,
-    /// The answer is larger than the caller wants it, or is not what was asked for.
+    /// The response is larger than the caller wants it, or is not what was asked for.
     Answer,
     /// Redirections went too far, or somewhere that is not followed.
     Redirect,
@@ -41,7 +41,7 @@ pub struct ClientError {
     kind: ErrorKind,
     what: String,
     untouched: bool,
-    /// The connection came to its end while the request was on it, and no answer had begun.
+    /// The connection came to its end while the request was on it, and no response had begun.
     pub(crate) unanswered: bool,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct RequestHead {
     pub(crate) fields: HeaderMap,
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerHead {
     pub(crate) status: StatusCode,
@@ -46,7 +46,7 @@ pub(crate) struct State {
     /// The body of the request.
     pub(crate) upload: Upload,
     pub(crate) answer: Option<AnswerHead>,
-    /// The answer has begun.
+    /// The response has begun.
     pub(crate) answered: bool,
     pub(crate) down: VecDeque<Bytes>,
     pub(crate) down_ended: bool,
@@ -206,12 +206,12 @@ impl PendingRequest {
         }
     }
 
-    /// Waits for the answer's head.
+    /// Waits for the response's head.
     pub(crate) fn answer(self: &Arc<Self>, patience: &Patience) -> Result<AnswerHead, ClientError> {
         self.wait(patience, |state| state.answer.take())
     }
 
-    /// Waits for a piece of the answer's body: `None` at its end.
+    /// Waits for a piece of the response's body: `None` at its end.
     pub(crate) fn piece(
         self: &Arc<Self>,
         patience: &Patience,
@@ -231,7 +231,7 @@ impl PendingRequest {
         Ok(piece)
     }
 
-    /// Waits until there is room for a piece of the request's body, and leaves it. `Ok(false)`: the answer has
+    /// Waits until there is room for a piece of the request's body, and leaves it. `Ok(false)`: the response has
     /// begun or the exchange is over, and nobody waits for it.
     pub(crate) fn push(
         self: &Arc<Self>,

@@ -8,7 +8,7 @@ use super::error::{ClientError, ErrorKind};
 use super::request::{Content, Request, SCHEMES};
 use super::response::Response;
 
-/// Returns where an answer leads, if it does; the request is changed to what is to be sent there.
+/// Returns where a response leads, if it does; the request is changed to what is to be sent there.
 pub(crate) fn next(
     request: &mut Request,
     from: &Url,

@@ -12,7 +12,7 @@ use super::client::Client;
 use super::error::{ClientError, ErrorKind};
 use super::pending_request::{AnswerHead, Patience, PendingRequest};
 
-/// An answer: its head, and its body as it arrives.
+/// A response: its head, and its body as it arrives.
 ///
 /// The body is read by [`std::io::Read`], by [`Self::chunk`], or at once by [`Self::collect`]. What is not read
 /// stays with the server, as far as it goes beyond the receive window. Dropped before its end, it gives the
@@ -88,7 +88,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// When the answer breaks off, or the server pauses for too long.
+    /// When the response breaks off, or the server pauses for too long.
     pub fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         if !self.unread.is_empty() {
             return Ok(Some(std::mem::take(&mut self.unread)));

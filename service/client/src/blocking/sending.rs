@@ -103,7 +103,7 @@ impl Client {
         Ok(pending)
     }
 
-    /// Sends a request, follows where it leads, and waits for the head of the answer.
+    /// Sends a request, follows where it leads, and waits for the head of the response.
     fn carry_out(&self, mut request: Request) -> Result<Response, ClientError> {
         let latest = request.timeout.map(|timeout| Instant::now() + timeout);
         let mut target = checked(&mut request)?;
@@ -129,7 +129,7 @@ impl Client {
         }
     }
 
-    /// One request and its answer; sent again where that is safe.
+    /// One request and its response; sent again where that is safe.
     fn ask(
         &self,
         request: &mut Request,

@@ -52,7 +52,7 @@ pub struct EventSource {
 }
 
 impl Request {
-    /// Reads the answer as a stream of events, which is asked for again when it breaks off. A body from a
+    /// Reads the response as a stream of events, which is asked for again when it breaks off. A body from a
     /// reader can't be: that is an error.
     #[must_use]
     pub fn events(self) -> EventSource {

@@ -32,7 +32,7 @@ impl Stages {
         ",\"upstream_us\":",
     ];
 
-    /// Of an exchange that began and is over now; its answer's head was given at `answered`, if it was.
+    /// Of an exchange that began and is over now; its response's head was given at `answered`, if it was.
     pub fn new(began: Instant, answered: Option<Instant>, now: Instant, times: &Times) -> Self {
         let passed = |from: Option<Instant>, until: Option<Instant>| match (from, until) {
             (Some(from), Some(until)) => until.saturating_duration_since(from),

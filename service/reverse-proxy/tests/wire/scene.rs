@@ -197,7 +197,7 @@ impl Proxy {
         Talk::new(stream)
     }
 
-    /// One request on a connection of its own, and its answer.
+    /// One request on a connection of its own, and its response.
     pub(crate) fn ask(&self, request: &str) -> String {
         let mut talk = self.connect();
         talk.send(request);

@@ -15,7 +15,7 @@ fn cookie() -> StickyCookie {
     StickyCookie::new("at").expect("a name")
 }
 
-/// The cookie that an answer sets, with its attributes.
+/// The cookie that a response sets, with its attributes.
 fn set_cookie(answer: &str) -> Option<&str> {
     answer.lines().find_map(|line| line.strip_prefix("set-cookie: "))
 }

@@ -248,7 +248,7 @@ fn where_http1_is_not_allowed_the_reason_is_told() {
     );
 }
 
-/// Returns what an upstream of HTTP/1.1 gets: its head and so much of a body, with the answer of the proxy before it.
+/// Returns what an upstream of HTTP/1.1 gets: its head and so much of a body, with the response of the proxy before it.
 fn passed(before: usize, request: &str, body: usize) -> (String, String) {
     let (sender, receiver) = mpsc::channel();
     let behind = Behind::new(move |talk, _| {

@@ -1,4 +1,4 @@
-//! RFC 9113 §7: an answer that is given up although nothing failed.
+//! RFC 9113 §7: a response that is given up although nothing failed.
 
 use super::{Io, Phase};
 

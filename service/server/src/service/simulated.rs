@@ -24,7 +24,7 @@ const SEEDS: u64 = 256;
 /// Longer than every deadline of a server.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The day that RFC 9110 §5.6.7 gives as its example: the bytes of answers are known in advance.
+/// The day that RFC 9110 §5.6.7 gives as its example: the bytes of responses are known in advance.
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 pub(super) fn wall_clock() -> SystemTime {
@@ -157,7 +157,7 @@ fn on_the_wire(exchange: &Exchange, chunked: bool) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of its answer.
+/// The bytes of its response.
 fn answer_on_the_wire(exchange: &Exchange) -> Vec<u8> {
     let kind = match exchange.path.as_str() {
         "/ping" => "content-type: text/plain; charset=utf-8\r\n",

@@ -142,7 +142,7 @@ fn an_http2_request_allocates_nothing() {
     let length = one.settle(&batches[20], &mut answer);
     let counted = allocation_counter::measure(|| {
         for batch in &batches[21..] {
-            // A new second makes one answer longer by its date: read what comes.
+            // A new second makes one response longer by its date: read what comes.
             one.client.write_all(batch).unwrap();
             let mut received = 0;
             while received < length {

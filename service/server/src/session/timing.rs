@@ -25,7 +25,7 @@ impl Timing {
         self.routed = Instant::now();
     }
 
-    /// The handler has returned: an answer gets the field, and what answers later is to have it then.
+    /// The handler has returned: a response gets the field, and what answers later is to have it then.
     pub(super) fn handled(self, reply: &mut Reply, state: &mut State) {
         match reply {
             Reply::Now(response) => {

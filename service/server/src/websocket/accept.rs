@@ -22,7 +22,7 @@ impl WebSocket {
         Self::accept_with(request, options, HeaderMap::new(), owner)
     }
 
-    /// The same, with more fields in the answer.
+    /// The same, with more fields in the response.
     pub fn accept_with(
         request: &Request<'_>,
         options: &Options,

@@ -34,7 +34,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// One answer's head and body.
+/// One response's head and body.
 fn ask(stream: &mut (impl Read + Write), more: &str) -> (String, String) {
     let request = format!("GET /name HTTP/1.1\r\nhost: a\r\n{more}\r\n");
     stream.write_all(request.as_bytes()).expect("it is open");
@@ -53,7 +53,7 @@ fn ask(stream: &mut (impl Read + Write), more: &str) -> (String, String) {
 fn an_open_connection_gets_one_more_answer_and_learns_that_it_ends() {
     let (mut old, sockets) = start("old", 1, any());
     let address = old.addresses()[0].expect("an address");
-    // It is accepted before the next one, which gets an answer.
+    // It is accepted before the next one, which gets a response.
     let mut silent = connect(address);
     let mut client = connect(address);
     assert!(!ask(&mut client, "").0.contains("connection: close"));

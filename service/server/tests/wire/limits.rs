@@ -106,7 +106,7 @@ fn slow_head_and_slow_body() {
     assert_eq!(status(&served, "GET /ping HTTP/1.1\r\nho"), "408");
     let body = "POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc";
     assert_eq!(status(&served, body), "408");
-    // Nothing at all, and nothing after an answer: closed without a word.
+    // Nothing at all, and nothing after a response: closed without a word.
     assert_eq!(served.ask(""), "");
     let answer = served.ask("GET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
     assert!(answer.ends_with("pong"), "{answer}");
@@ -127,7 +127,7 @@ fn slow_head_and_slow_body() {
 #[derive(Debug)]
 struct Watched {
     aborts: Sender<&'static str>,
-    /// Begins an answer that never ends.
+    /// Begins a response that never ends.
     begins: bool,
 }
 
@@ -148,7 +148,7 @@ impl Exchange for Watched {
     }
 }
 
-/// A server with a handler that takes every request and never completes an answer, and what becomes of
+/// A server with a handler that takes every request and never completes a response, and what becomes of
 /// these.
 fn silent(begins: bool, limits: Limits) -> (Served, Receiver<&'static str>) {
     let (aborts, receiver) = mpsc::channel();

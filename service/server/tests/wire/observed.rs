@@ -12,7 +12,7 @@ use bolide_server::{
     StatusCode, admin_routes, collect,
 };
 
-/// Begins an answer that never ends.
+/// Begins a response that never ends.
 #[derive(Debug)]
 struct Endless;
 
@@ -51,7 +51,7 @@ fn ask(served: &Served, request: &str) -> String {
     served.ask(&format!("{request}\r\nconnection: close\r\n\r\n"))
 }
 
-/// The requests of a route by the class of their answer.
+/// The requests of a route by the class of their response.
 fn statuses(snapshot: &Snapshot, name: &str) -> [u64; 6] {
     let route = snapshot.routes.iter().find(|route| route.name == name);
     route.map_or([0; 6], |route| route.statuses)

@@ -1,4 +1,4 @@
-//! RFC 9113, cleartext: requests that come many times in one packet, whose answers are not made anew.
+//! RFC 9113, cleartext: requests that come many times in one packet, whose responses are not made anew.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ struct Http2 {
     next: u32,
 }
 
-/// The first byte of an answer's header block, which is its status, and the body.
+/// The first byte of a response's header block, which is its status, and the body.
 type Answer = (u8, Vec<u8>);
 
 const OK: u8 = 0x88;
@@ -42,7 +42,7 @@ impl Http2 {
         Self { stream, next: 1 }
     }
 
-    /// Sends all of these at once, and returns the answers in the order of the requests.
+    /// Sends all of these at once, and returns the responses in the order of the requests.
     fn ask(&mut self, requests: &[Vec<u8>]) -> Vec<Answer> {
         let flags = END_STREAM | END_HEADERS;
         let mut bytes = Vec::new();

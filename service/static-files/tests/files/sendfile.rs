@@ -160,7 +160,7 @@ fn every_size_and_range_has_the_same_octets_either_way() {
             let pulled = other.ask("GET", "/large", &lines);
             assert!(sent.complete && pulled.complete);
             assert_eq!((sent.status, sent.body.len()), (pulled.status, pulled.body.len()));
-            // The boundary of several parts is made anew for each answer.
+            // The boundary of several parts is made anew for each response.
             let is_multiple = sent.head.contains("multipart/");
             assert!(is_multiple || sent.body == pulled.body, "{length}: {range}");
             let fields = ["content-length", "content-range", "etag", "accept-ranges"];

@@ -42,7 +42,7 @@ fn some(seed: u64) -> Vec<Asked> {
     (0..random.within(1..=7)).map(|_| asked(&mut random)).collect()
 }
 
-/// A client of HTTP/1.1 that pipelines its requests and ends its side when it has its answers, and the
+/// A client of HTTP/1.1 that pipelines its requests and ends its side when it has its responses, and the
 /// bytes of those.
 pub(super) fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
     let (mut requests, mut expected) = (Vec::new(), Vec::new());

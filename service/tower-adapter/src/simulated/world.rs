@@ -15,7 +15,7 @@ use tower_service::Service;
 
 use crate::{Body, Informational};
 
-/// The byte at a place of an answer.
+/// The byte at a place of a response.
 pub(super) fn fill_byte(place: usize) -> u8 {
     (place % 251) as u8
 }

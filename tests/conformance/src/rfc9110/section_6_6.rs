@@ -1,4 +1,4 @@
-//! RFC 9110 §6.6, §8: what every answer says about itself.
+//! RFC 9110 §6.6, §8: what every response says about itself.
 
 use crate::Case;
 

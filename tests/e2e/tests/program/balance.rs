@@ -67,7 +67,7 @@ fn who_is_busy_is_asked_less() {
     let (a, b) = (named(test, "a"), named(test, "b"));
     for balance in ["least-requests", "power-of-two"] {
         let proxy = before(test, [&a, &b], [1, 1], balance);
-        // Its answer has begun, and ends with the request.
+        // Its response has begun, and ends with the request.
         let mut open = ask(&proxy, "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nx");
         assert_eq!(open.read(&mut [0; 12]).expect("an answer"), 12);
         let first = name(&proxy);

@@ -18,7 +18,7 @@ fn start(path: &Path, flags: &[&str]) -> Server {
     Server::start(&[&["--config", &path], flags].concat())
 }
 
-/// The status, the head and the body of one answer.
+/// The status, the head and the body of one response.
 fn ask(server: &Server, request: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(Server::authority(server.http())).unwrap();
     write!(stream, "{request}\r\nConnection: close\r\n\r\n").unwrap();

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use bolide_e2e::{assert_same, random_file};
 use bolide_launcher::{Server, find, run, scratch};
 
-/// The status, head and body of one answer.
+/// The status, head and body of one response.
 fn get(server: &Server, path: &str) -> (u16, String, String) {
     let address = Server::authority(server.http());
     let mut stream = TcpStream::connect(address).unwrap();

@@ -55,7 +55,7 @@ struct Client {
 }
 
 impl Client {
-    /// The body of one answer on a connection that stays open.
+    /// The body of one response on a connection that stays open.
     fn get(&mut self, path: &str) -> String {
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
         self.stream.write_all(request.as_bytes()).expect("the connection is open");
@@ -277,7 +277,7 @@ fn a_server_that_is_known_to_be_down_gets_nothing_after_a_reload() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                // An answer that is no 200 fails it.
+                // A response that is no 200 fails it.
                 let mut client = subject.connect();
                 while !ends.load(Ordering::Relaxed) {
                     assert_eq!(client.get("/number").trim(), "0");

@@ -102,7 +102,7 @@ fn an_upload_comes_to_its_end() {
     assert!(server.wait().success());
 }
 
-/// The content of an answer in chunks, or up to the end.
+/// The content of a response in chunks, or up to the end.
 fn content(stream: &mut TcpStream, chunked: bool) -> Vec<u8> {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).unwrap();
@@ -168,7 +168,7 @@ fn wait_until_connected(server: &Server, count: usize) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let local =
                 words.get(1).is_some_and(|local| ports.iter().any(|port| local.ends_with(port)));
-            // Established, and bytes in the send queue: an answer is on its way.
+            // Established, and bytes in the send queue: a response is on its way.
             let sending = words.get(4).is_some_and(|queues| !queues.starts_with("00000000:"));
             local && words.get(3) == Some(&"01") && sending
         });

@@ -140,7 +140,7 @@ fn ask_in_order(mut stream: TcpStream, answers: &AtomicU32) {
     }
 }
 
-/// Reads on in an answer that has begun.
+/// Reads on in a response that has begun.
 fn more(stream: &mut TcpStream, space: &mut [u8]) -> usize {
     let length = stream.read(space).expect("an answer that has begun comes to its end");
     assert!(length > 0, "an answer broke off");

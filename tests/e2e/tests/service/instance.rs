@@ -140,7 +140,7 @@ impl Instance {
         wait_for_end(before);
     }
 
-    /// The body of one answer, over a connection of its own.
+    /// The body of one response, over a connection of its own.
     pub(crate) fn get(&self, path: &str) -> String {
         get(&self.address, path)
     }
@@ -169,7 +169,7 @@ fn is_alive(id: u32) -> bool {
     test_kill_process(pid(id)).is_ok() && !ended
 }
 
-/// The body of one answer at an address.
+/// The body of one response at an address.
 pub(crate) fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");

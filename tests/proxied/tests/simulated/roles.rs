@@ -18,7 +18,7 @@ pub(crate) enum Fate {
     Echo,
     /// The connection is reset when its head has come.
     DieAtHead,
-    /// The connection is reset in the middle of the answer.
+    /// The connection is reset in the middle of the response.
     DieInBody,
 }
 

@@ -1,4 +1,4 @@
-//! Responses ahead of the answer.
+//! Responses ahead of the response.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ async fn hints_arrive_over_http_2_and_a_late_one_is_told() {
         informational.early_hints([STYLE]).unwrap();
         let late = late.clone();
         tokio::spawn(async move {
-            // Until the answer has begun.
+            // Until the response has begun.
             while informational.send(StatusCode::PROCESSING, HeaderMap::new()).is_ok() {
                 tokio::task::yield_now().await;
             }

@@ -61,7 +61,7 @@ pub(crate) fn get(path: &str) -> Request<Full<Bytes>> {
     request.body(Full::default()).unwrap()
 }
 
-/// Status and text of an answer.
+/// Status and text of a response.
 pub(crate) async fn read(response: Response<hyper::body::Incoming>) -> (u16, String) {
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();

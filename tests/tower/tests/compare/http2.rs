@@ -140,7 +140,7 @@ async fn websockets_open_by_extended_connect() {
     );
     let (mut sender, connection) = made.await.unwrap();
     tokio::spawn(connection);
-    // The server's settings, which allow it, come with its first answer.
+    // The server's settings, which allow it, come with its first response.
     let first = http::Request::get("http://a.example/").body(Empty::<Bytes>::new()).unwrap();
     sender.send_request(first).await.unwrap();
     let request = http::Request::connect("http://a.example/ws")

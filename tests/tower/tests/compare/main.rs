@@ -1,4 +1,4 @@
-//! One axum application under `axum::serve` and under Bolide: the answers are compared.
+//! One axum application under `axum::serve` and under Bolide: the responses are compared.
 
 #[cfg(test)]
 mod app;

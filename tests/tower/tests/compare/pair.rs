@@ -1,4 +1,4 @@
-//! Two servers of one application, and a client that shows every byte of their answers.
+//! Two servers of one application, and a client that shows every byte of their responses.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use axum::extract::ConnectInfo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Longer than any answer takes.
+/// Longer than any response takes.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The application behind hyper, by `axum::serve`, and behind Bolide.
@@ -35,7 +35,7 @@ impl Pair {
     }
 
     /// Sends `bytes` to both and compares everything that comes back until the connection closes or
-    /// `answers` answers are complete. Returns the answers of one, which are those of both.
+    /// `answers` answers are complete. Returns the responses of one, which are those of both.
     pub(crate) async fn same(&self, bytes: &[u8], answers: usize) -> Vec<Answer> {
         let hyper = talk(self.hyper, bytes, answers).await;
         let bolide = talk(self.bolide, bytes, answers).await;
@@ -62,7 +62,7 @@ impl Pair {
     }
 }
 
-/// An answer as it came over the wire.
+/// A response as it came over the wire.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -135,7 +135,7 @@ impl Client {
         self.buffer.drain(..count).collect()
     }
 
-    /// The next answer; `None` when the connection closes before one.
+    /// The next response; `None` when the connection closes before one.
     pub(crate) async fn answer(&mut self, is_head: bool) -> Option<Answer> {
         let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
         let (status, fields) = parse_head(&head);

@@ -98,7 +98,7 @@ async fn grpc_go_passes_from_nginx_through_the_proxy_to_tonic_and_to_grpc_go() {
     cases::pass(&channel_to(before_go.url()).await).await;
 }
 
-/// A server whose calls never end: it hands out the senders of its answers' pieces, which are closed when the server
+/// A server whose calls never end: it hands out the senders of its responses' pieces, which are closed when the server
 /// ends the call. What it is asked for at `/silent` it doesn't even begin to answer.
 async fn endless() -> (SocketAddr, mpsc::UnboundedReceiver<mpsc::Sender<Bytes>>) {
     let (calls, begun) = mpsc::unbounded_channel();
@@ -159,7 +159,7 @@ async fn a_call_that_is_cancelled_ends_behind_the_proxy_too() {
     assert_eq!(answer.status(), 200);
 }
 
-/// A foreign server that cancels what it is asked: at `/late` once its answer has begun, otherwise at once.
+/// A foreign server that cancels what it is asked: at `/late` once its response has begun, otherwise at once.
 async fn cancelling() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

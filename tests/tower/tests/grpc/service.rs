@@ -21,7 +21,7 @@ use tower::util::{BoxCloneSyncService, service_fn};
 
 use crate::messages::*;
 
-/// Echoed in the head of the answer.
+/// Echoed in the head of the response.
 pub(crate) const INITIAL: &str = "x-grpc-test-echo-initial";
 /// Echoed in its trailers.
 pub(crate) const TRAILING: &str = "x-grpc-test-echo-trailing-bin";

@@ -68,7 +68,7 @@ pub(crate) enum Framing {
     Chunked,
 }
 
-/// Uploads over HTTP/1.1. The whole answer but for its date, and the connection closes after it.
+/// Uploads over HTTP/1.1. The whole response but for its date, and the connection closes after it.
 pub(crate) async fn over_http1(address: SocketAddr, length: u64, framing: Framing) -> String {
     let mut socket = TcpStream::connect(address).await.unwrap();
     let pieces = Pieces::new(length);
@@ -103,7 +103,7 @@ pub(crate) async fn over_http1(address: SocketAddr, length: u64, framing: Framin
     lines.join("\n")
 }
 
-/// Uploads over HTTP/2 in cleartext: the status and the body of the answer.
+/// Uploads over HTTP/2 in cleartext: the status and the body of the response.
 pub(crate) async fn over_http2(address: SocketAddr, length: u64) -> String {
     let socket = TcpStream::connect(address).await.unwrap();
     let made =

@@ -41,7 +41,7 @@ fn forget_the_most() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Uploads to both servers, little and then `length`; compares the answers; returns Bolide's.
+/// Uploads to both servers, little and then `length`; compares the responses; returns Bolide's.
 async fn same<F>(what: &str, length: u64, upload: impl Fn(SocketAddr, u64) -> F) -> String
 where
     F: Future<Output = String>,

@@ -181,7 +181,7 @@ impl Upstreams {
         *replaced = std::mem::replace(in_force, proxies.to_vec());
     }
 
-    /// The proxies that answer.
+    /// The proxies that respond.
     pub(crate) fn in_force(&self) -> Vec<ProxySettings> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).in_force.clone()
     }

@@ -18,7 +18,7 @@ const STAGES_COUNT: usize = 16;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Route {
     pub(super) name: String,
-    /// Requests per second, in all and by the class of the answer: 2xx, 3xx, 4xx, 5xx, and without one.
+    /// Requests per second, in all and by the class of the response: 2xx, 3xx, 4xx, 5xx, and without one.
     pub(super) rate: f64,
     pub(super) classes: [f64; 5],
     /// The median and the 99th percentile of the durations, in seconds: the upper bounds of their buckets.

@@ -16,7 +16,7 @@ pub const FULL: f64 = 0.95;
 /// A side is idle below this share: it can't be what limits, whatever else is not known.
 pub const IDLE: f64 = 0.6;
 
-/// The rate asked for counts as met from this share on: a phase of a second loses the answers of
+/// The rate asked for counts as met from this share on: a phase of a second loses the responses of
 /// its last milliseconds.
 pub const RATE_MET: f64 = 0.99;
 

@@ -23,7 +23,7 @@ impl Accounting for Free {
     }
 }
 
-/// GETs over cleartext HTTP/1.1, on four connections of two threads; every answer is compared.
+/// GETs over cleartext HTTP/1.1, on four connections of two threads; every response is compared.
 pub(crate) fn plan(address: SocketAddr) -> Plan {
     Plan {
         origin: Origin {

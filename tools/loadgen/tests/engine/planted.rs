@@ -22,11 +22,11 @@ pub(crate) const BODY: &[u8] = b"planted";
 /// Behavior that a request meets, by its number over all connections, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// The right answer.
+    /// The right response.
     Right,
-    /// An answer with other bytes of the same length.
+    /// A response with other bytes of the same length.
     WrongBody,
-    /// The right answer, and after it trailers with this `grpc-status`.
+    /// The right response, and after it trailers with this `grpc-status`.
     Trailers(&'static str),
     /// This content, and after it trailers with this `grpc-status`, if one is given.
     Call(&'static [u8], Option<&'static str>),
@@ -34,9 +34,9 @@ pub(crate) enum Plant {
     Refusal(&'static str),
     /// Status 503.
     WrongStatus,
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     Close,
-    /// No answer at all.
+    /// No response at all.
     Silence,
     /// RST_STREAM (HTTP/2).
     Reset,
@@ -47,7 +47,7 @@ type Choose = dyn Fn(u64) -> Plant + Send + Sync;
 /// How the server behaves.
 pub(crate) struct Behaviour {
     pub(crate) plant: Box<Choose>,
-    /// Each answer takes so long, one after the other over all connections.
+    /// Each response takes so long, one after the other over all connections.
     pub(crate) service_time: Duration,
     /// After so many requests of a connection it says GOAWAY, and acts on nothing above them.
     pub(crate) goaway_after: Option<u64>,

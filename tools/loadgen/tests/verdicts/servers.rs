@@ -21,11 +21,11 @@ pub(crate) const FLAG: &str = "--planted";
 pub(crate) enum Kind {
     /// Nothing.
     Answers,
-    /// One answer at a time, each computed for a millisecond.
+    /// One response at a time, each computed for a millisecond.
     Computes,
     /// One answer a millisecond by the clock, however little of a processor it gets.
     Paces,
-    /// Each answer waits for 5 ms.
+    /// Each response waits for 5 ms.
     Waits,
     /// Nothing: it counts the ends of heads and writes as many ready answers.
     Canned,

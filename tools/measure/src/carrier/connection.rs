@@ -18,7 +18,7 @@ use super::transfer_state::{Stage, TransferState, ending_in_words};
 use crate::plan::{Amount, Direction};
 use crate::report::TlsReport;
 
-/// Probes on a connection that wait for their answers at most: a server that answers none must not
+/// Probes on a connection that wait for their responses at most: a server that answers none must not
 /// collect streams.
 const PROBES_MAX: usize = 50;
 
@@ -30,7 +30,7 @@ struct Moving {
     received: u64,
     /// How long it announced to be.
     announced: Option<u64>,
-    /// The answer's status, once it is known.
+    /// The response's status, once it is known.
     status: Option<StatusCode>,
     /// The body that we send.
     feed: Option<Feed>,
@@ -40,7 +40,7 @@ struct Moving {
     is_busy: bool,
     /// Payload has moved on this stream, with this request or one before.
     has_moved: bool,
-    /// The answer is complete, or nothing more is expected of it.
+    /// The response is complete, or nothing more is expected of it.
     is_complete: bool,
 }
 
@@ -401,7 +401,7 @@ impl At<'_> {
         }
     }
 
-    /// An answer is complete.
+    /// A response is complete.
     fn complete(&mut self, position: usize, orders: &mut Orders<'_>) {
         let moving = &mut self.line.moving[position];
         if std::mem::replace(&mut moving.is_complete, true) {

@@ -49,7 +49,7 @@ pub(crate) struct Task {
     pub(crate) look: Duration,
     /// How long nothing may move before the transfer is given up.
     pub(crate) patience: Duration,
-    /// How much of the answers is kept, in bytes.
+    /// How much of the responses is kept, in bytes.
     pub(crate) kept_bytes: usize,
     pub(crate) clock: Clock,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Look {
 pub(crate) struct Outcome {
     /// Payload, in bytes.
     pub(crate) bytes: u64,
-    /// From the first request to the last byte, or to the last answer of an upload.
+    /// From the first request to the last byte, or to the last response of an upload.
     pub(crate) elapsed_ns: u64,
     /// Bytes of TCP's streams in the direction of the transfer: payload, framing, TLS.
     pub(crate) wire_bytes: u64,
@@ -108,7 +108,7 @@ pub(crate) struct Outcome {
     pub(crate) error: Option<String>,
     /// Probes of which nothing came.
     pub(crate) lost: u64,
-    /// The beginning of the answers, as much as was to be kept.
+    /// The beginning of the responses, as much as was to be kept.
     pub(crate) kept: Vec<u8>,
 }
 

@@ -96,7 +96,7 @@ impl Ndt7 {
     ///
     /// # Errors
     ///
-    /// What is wrong with its answer.
+    /// What is wrong with its response.
     pub(super) fn opened(&mut self, head: &Head) -> Result<(), String> {
         match handshake::check_answer(head, &self.key, &[SUBPROTOCOL]) {
             Ok(Some(_)) => {

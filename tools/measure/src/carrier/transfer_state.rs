@@ -133,7 +133,7 @@ impl TransferState {
         }
     }
 
-    /// Keeps as much of an answer as is to be kept.
+    /// Keeps as much of a response as is to be kept.
     #[inline]
     pub(super) fn keep(&mut self, data: &[u8]) {
         let room = self.task.kept_bytes - self.kept.len();

@@ -26,7 +26,7 @@ pub(crate) struct Sample {
     /// When it was to be sent.
     pub(crate) due_ns: u64,
     pub(crate) kind: Kind,
-    /// From then, or from when its connection was ready, to the end of its answer.
+    /// From then, or from when its connection was ready, to the end of its response.
     pub(crate) took_ns: u64,
     /// Time to make its connection: TCP's handshake, and TLS's.
     pub(crate) tcp_ns: u64,

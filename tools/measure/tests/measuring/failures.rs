@@ -179,7 +179,7 @@ fn a_server_that_speaks_no_http2_is_told_of() {
     let address = listener.local_addr().unwrap();
     let serving = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
-        // The preface comes at once; the answer is not HTTP/2.
+        // The preface comes at once; the response is not HTTP/2.
         socket.read_exact(&mut [0; 24]).unwrap();
         socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
         let _ = socket.read_to_end(&mut Vec::new());

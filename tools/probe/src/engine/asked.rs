@@ -1,4 +1,4 @@
-//! The requests of one connection that wait for their answers, found by number in one step.
+//! The requests of one connection that wait for their responses, found by number in one step.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub(super) struct Asked {
     pub(super) is_early: bool,
     /// How much of the request's content had not left when the response was complete, in bytes.
     pub(super) unsent_bytes: u64,
-    /// The answer's status; 0 before its head.
+    /// The response's status; 0 before its head.
     pub(super) status: u16,
     /// Part of the body that has come.
     pub(super) seen: Seen,

@@ -1,4 +1,4 @@
-//! One connection of the load: sends requests when the pacer says so, and judges the answers.
+//! One connection of the load: sends requests when the pacer says so, and judges the responses.
 
 use std::time::Instant;
 
@@ -405,7 +405,7 @@ impl Asker<'_> {
         }
     }
 
-    /// An answer is complete; the next request leaves with the same write.
+    /// A response is complete; the next request leaves with the same write.
     #[inline]
     fn complete(&mut self, id: ExchangeId, orders: &mut Orders<'_>) {
         let Some(mut asked) = self.conn.asked.remove(id) else { return };

@@ -172,7 +172,7 @@ impl Judge {
         }
     }
 
-    /// An answer begins: decides whether it is looked at closely. One with a wrong status is not, and
+    /// A response begins: decides whether it is looked at closely. One with a wrong status is not, and
     /// it sets no example.
     #[inline]
     pub(super) fn begin(

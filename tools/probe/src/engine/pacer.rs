@@ -205,7 +205,7 @@ impl Pacer {
         begun_ns >= self.measure_ns
     }
 
-    /// Returns whether an answer at this time counts, to a request that counts from its beginning, or not.
+    /// Returns whether a response at this time counts, to a request that counts from its beginning, or not.
     #[inline]
     pub(super) fn counts_answer(&self, number: u32, counted: bool, now_ns: u64) -> bool {
         number == self.number

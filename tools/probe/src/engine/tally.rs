@@ -206,7 +206,7 @@ impl Tally {
         }
     }
 
-    /// An answer with this status is complete.
+    /// A response with this status is complete.
     #[inline]
     pub(super) fn status(&mut self, status: u16) {
         if let Some(count) = self.statuses.get_mut(usize::from(status)) {

@@ -37,7 +37,7 @@ pub(super) struct Task {
     pub(super) scenario: Option<Arc<Scenario>>,
     /// Requests in flight on a connection at most.
     pub(super) depth: usize,
-    /// How long an answer may take, or the next event of a stream, in nanoseconds.
+    /// How long a response may take, or the next event of a stream, in nanoseconds.
     pub(super) timeout_ns: u64,
     /// Responses are streams of events.
     pub(super) events: Option<EventsPlan>,
@@ -264,7 +264,7 @@ impl ThreadState {
         }
     }
 
-    /// An answer is complete, right or wrong, on the connection of a seat.
+    /// A response is complete, right or wrong, on the connection of a seat.
     #[inline]
     pub(super) fn answered(
         &mut self,
@@ -381,7 +381,7 @@ impl ThreadState {
 /// The ends of streams that servers reset.
 const RESETS: [&str; 4] = ["refused", "server-reset", "not-needed", AbortReason::CANCELLED];
 
-/// The kind of a stream's end that was not its answer's.
+/// The kind of a stream's end that was not its response's.
 pub(super) fn failure_of_abort(reason: &AbortReason) -> Failure {
     let was_reset = RESETS.contains(&reason.name);
     match reason.blame {

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(distance_ns(0, 0), None);
         let cores = available();
         if let [here, there, ..] = cores[..] {
-            // Other tests run on these cores: nothing within the time is an answer, too.
+            // Other tests run on these cores: nothing within the time is a response, too.
             if let Some(found) = distance_ns(here, there) {
                 assert!(found > 1.0 && found < 2e5, "{found} ns");
             }

@@ -1,4 +1,4 @@
-//! Bars with ranges: what one answer costs each server.
+//! Bars with ranges: what one response costs each server.
 
 use super::colours::colour;
 use super::markup;

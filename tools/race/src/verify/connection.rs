@@ -46,7 +46,7 @@ pub(crate) struct Ask {
     pub(crate) expected_bytes: usize,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -123,7 +123,7 @@ impl OpenConnection {
         })
     }
 
-    /// Asks, and waits for the whole answer.
+    /// Asks, and waits for the whole response.
     pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, String> {
         let deadline = Instant::now() + self.timeout;
         let mut progress = Progress::new(ask);

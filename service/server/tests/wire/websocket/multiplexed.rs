@@ -59,7 +59,7 @@ impl Client {
         }
     }
 
-    /// The status of the answer, and the subprotocol in it.
+    /// The status of the response, and the subprotocol in it.
     pub(super) fn handshake(
         &mut self,
         path: &str,
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// The code of the server's answer.
+    /// The code of the server's response.
     pub(super) fn close(&mut self) -> u16 {
         self.codec.send_close(CloseCode::NORMAL, "").expect("it is open");
         loop {

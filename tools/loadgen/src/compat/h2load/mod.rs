@@ -1,7 +1,7 @@
 //! h2load: its command line and its output.
 //!
 //! Like h2load this verifies no certificate, speaks HTTP/2 by prior knowledge over http:// and exits
-//! with 0 whatever the answers were. `--rps` is an open loop here: its latencies count from the
+//! with 0 whatever the responses were. `--rps` is an open loop here: its latencies count from the
 //! intended times.
 
 mod text;
@@ -104,7 +104,7 @@ const UNSUPPORTED: &[&str] = &[
     "histogram",
 ];
 
-/// Without a limit h2load waits for an answer for ever; a day is as good.
+/// Without a limit h2load waits for a response for ever; a day is as good.
 const FOREVER: Duration = Duration::from_secs(86_400);
 
 /// How long connections may take; h2load leaves that to the system.
