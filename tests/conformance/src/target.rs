@@ -40,7 +40,7 @@ impl Target {
     }
 
     /// The same for a server of files: one that `BOLIDE_CONFORMANCE_TARGET` names must say by
-    /// `BOLIDE_CONFORMANCE_FILES` that it serves the directory of [`folder`](crate::directory), or there is none.
+    /// `BOLIDE_CONFORMANCE_FILES` that it serves the directory of [`folder`](crate::folder), or there is none.
     ///
     /// # Panics
     ///
