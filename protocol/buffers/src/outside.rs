@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Bytes that stand somewhere else, in a file say. A queue knows how many they are and in which order they
-/// leave; only whoever owns the sink knows what `source` is, and sends them.
+/// leave; only the owner of the sink knows what `source` is, and sends them.
 #[derive(Debug, Clone)]
 pub struct Outside {
     /// The place of the bytes.

@@ -71,7 +71,7 @@ pub enum Flush {
     Drained,
     /// The sink takes no more for now.
     Blocked,
-    /// The next bytes are not in memory: whoever owns the sink sends [it](SendQueue::outside) and
+    /// The next bytes are not in memory: the owner of the sink sends [it](SendQueue::outside) and
     /// [advances](SendQueue::advance). Only a queue that such a piece was given to comes to this.
     Outside,
 }

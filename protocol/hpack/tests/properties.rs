@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// Checks that whoever looks away gets the same table as whoever looks on.
+    /// Checks that a caller that stops reading fields gets the same table as one that reads all.
     #[test]
     fn looking_away_keeps_the_table_in_step(
         blocks in prop::collection::vec(prop::collection::vec(octet(), 0..60), 1..10),

@@ -43,7 +43,7 @@ fn what_cannot_be_inflated_is_a_failure() {
 
 #[test]
 fn text_is_checked_once_it_is_inflated() {
-    // A stored block with a byte that is no UTF-8.
+    // A stored block with a byte that is not UTF-8.
     let stored = [0x00, 0x01, 0x00, 0xfe, 0xff, 0xff, 0x00];
     let seen = feed(&mut client(KEPT), [&plain(0xc1, &stored)[..]]);
     assert!(matches!(seen[..], [Seen::Failed(1007, _)]), "{seen:?}");

@@ -170,7 +170,7 @@ mod tests {
         assert!(prefix.fits(&bare) && !prefix.fits(&first));
     }
 
-    /// Checks that what needs escapes stands in the text otherwise than in the request: another request may look like it.
+    /// Checks that an escaped value fits no request: its text in the line may be the value of another request.
     #[test]
     fn what_is_escaped_is_not_taken_for_another_value() {
         let mut prefix = LinePrefix::new(&LogFormat::Json, "unix", None);

@@ -8,7 +8,7 @@ use crate::raw::{
 };
 use crate::subject::{Seen, Subject};
 
-/// Sends one frame again and again, and reads the responses: after how many it is enough.
+/// Sends one frame repeatedly and reads the responses. Returns how many frames it took until the server closed, and for what reason.
 fn flood(server: &mut Subject, bytes: &[u8]) -> (usize, &'static str) {
     for round in 0..200 {
         let seen = server.feed(&bytes.repeat(100));

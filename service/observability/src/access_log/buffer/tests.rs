@@ -29,7 +29,7 @@ fn write_line_of(buffer: &mut LogBuffer, began: Instant, abort: Option<&'static 
     );
 }
 
-/// Returns what was handed over: how many lines, and what stands in the file.
+/// Returns the number of lines that were handed over, and their text in the file.
 fn handed_over(orders: &Receiver<Order>) -> Option<(u64, String)> {
     let Order::Write(batch) = orders.try_recv().ok()? else { panic!("another order") };
     let mut out = Vec::new();
