@@ -1,7 +1,6 @@
 //! Events under way, and when they arrive.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bolide_eventloop::Destination;
@@ -12,7 +11,7 @@ use crate::line::Line;
 use crate::random::Random;
 
 /// Event at a point in time.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 pub(crate) enum Event {
     /// A client connects to the listener.
     Connect { line: usize, listener: usize },
@@ -62,8 +61,9 @@ pub(crate) struct Network {
     /// Far ends by address.
     pub(crate) far_ends: BTreeMap<Destination, FarEnd>,
     clients: Vec<Option<Box<dyn Client>>>,
-    queue: BinaryHeap<Reverse<(Duration, u64, Event)>>,
-    order: u64,
+    /// Events by their time, those of one time in the order in which they were scheduled: segments that none may overtake often
+    /// arrive together.
+    queue: BTreeMap<Duration, VecDeque<Event>>,
     /// Lines that the poller has to report, and listeners.
     pub(crate) lines_ready: BTreeSet<usize>,
     pub(crate) listeners_ready: BTreeSet<usize>,
@@ -83,8 +83,7 @@ impl Network {
             backlogs: Vec::new(),
             far_ends: BTreeMap::new(),
             clients: Vec::new(),
-            queue: BinaryHeap::new(),
-            order: 0,
+            queue: BTreeMap::new(),
             lines_ready: BTreeSet::new(),
             listeners_ready: BTreeSet::new(),
             calls: 0,
@@ -100,8 +99,7 @@ impl Network {
     }
 
     pub(crate) fn schedule(&mut self, at: Duration, event: Event) {
-        self.order += 1;
-        self.queue.push(Reverse((at, self.order, event)));
+        self.queue.entry(at).or_default().push_back(event);
     }
 
     fn schedule_soon(&mut self, event: Event) {
@@ -141,7 +139,7 @@ impl Network {
 
     /// When the next thing happens.
     pub(crate) fn next_at(&self) -> Option<Duration> {
-        self.queue.peek().map(|Reverse((at, ..))| *at)
+        self.queue.first_key_value().map(|(at, _)| *at)
     }
 
     /// Returns whether the worker has anything to be told.
@@ -151,7 +149,12 @@ impl Network {
 
     /// Lets the next thing happen.
     pub(crate) fn happen(&mut self) {
-        let Some(Reverse((at, _, event))) = self.queue.pop() else { return };
+        let Some(mut first) = self.queue.first_entry() else { return };
+        let (at, event) = (*first.key(), first.get_mut().pop_front());
+        if first.get().is_empty() {
+            first.remove();
+        }
+        let Some(event) = event else { return };
         self.now = self.now.max(at);
         match event {
             Event::Connect { line, listener } => {
