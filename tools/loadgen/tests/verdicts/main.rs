@@ -30,7 +30,7 @@ use bolide_probe::report::{Bound, Verdict};
 use http::Method;
 use servers::Kind;
 
-/// How likely a wrong program gives a case its verdict by chance.
+/// How likely a wrong program gives a case its verdict, or a server its knee, by chance.
 const BY_CHANCE: f64 = 0.1;
 
 /// A server in a process of its own, until it is dropped.
@@ -61,7 +61,7 @@ impl Drop for Server {
 }
 
 /// Result: right, or what is wrong in words.
-type Test = Box<dyn Fn() -> Result<(), String>>;
+type Test = Box<dyn Fn() -> Result<(), Vec<String>>>;
 
 /// Costs nothing.
 struct Free;
@@ -267,27 +267,34 @@ fn main() {
     for case in &CASES {
         tests.push((
             case.name,
-            Box::new(move || match verdict(case) {
-                (bound, _) if bound == case.expected => Ok(()),
-                said => Err(format!("expected {:?}, and it said {said:#?}", case.expected)),
+            Box::new(move || {
+                decide(BY_CHANCE, || match verdict(case) {
+                    (bound, _) if bound == case.expected => Ok(()),
+                    said => Err(format!("expected {:?}, and it said {said:#?}", case.expected)),
+                })
             }),
         ));
     }
     for seen in &observer::KINDS {
-        tests.push((seen.name, Box::new(move || observer::compare(seen))));
+        tests.push((
+            seen.name,
+            Box::new(move || decide(observer::BY_CHANCE, || observer::compare(seen))),
+        ));
     }
     tests.push((
         KNEE,
-        Box::new(|| match knee() {
-            (true, _) => Ok(()),
-            (false, what) => Err(what),
+        Box::new(|| {
+            decide(BY_CHANCE, || match knee() {
+                (true, _) => Ok(()),
+                (false, what) => Err(what),
+            })
         }),
     ));
     tests.retain(|(name, _)| is_chosen(name));
     println!("\nrunning {} tests", tests.len());
     let mut failed = 0;
     for (name, test) in &tests {
-        let decided = decide(BY_CHANCE, test);
+        let decided = test();
         println!("test {name} ... {}", if decided.is_ok() { "ok" } else { "FAILED" });
         if let Err(said) = decided {
             failed += 1;

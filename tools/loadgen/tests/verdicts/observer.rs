@@ -28,8 +28,11 @@ const DELAYS_MS: std::ops::Range<u64> = 200..600;
 /// lets both of them run.
 const PRECISION: f64 = 0.01;
 
+/// How likely a wrong program has all of the relay's latencies by chance: five figures in a hundredth of each.
+pub(crate) const BY_CHANCE: f64 = 0.001;
+
 const REQUESTS_COUNT: u64 = 300;
-const CONNECTIONS_COUNT: usize = 80;
+const CONNECTIONS_COUNT: usize = 160;
 
 /// Server that is loaded.
 pub(crate) struct Seen {
@@ -38,7 +41,7 @@ pub(crate) struct Seen {
     change: fn(&mut Plan),
 }
 
-const OPEN: Load = Load::Open { rate: 100.0, arrivals: Arrivals::Poisson };
+const OPEN: Load = Load::Open { rate: 200.0, arrivals: Arrivals::Poisson };
 
 pub(crate) const KINDS: [Seen; 6] = [
     Seen { name: "latency_is_what_an_observer_sees", load: Load::Closed, change: |_| {} },
