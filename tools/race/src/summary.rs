@@ -26,11 +26,21 @@ fn verdicts(reference: &str, outcomes: &[CellOutcome]) -> Vec<Vec<String>> {
         let nearest =
             compared.iter().min_by(|one, other| one.1.ratio.mid.total_cmp(&other.1.ratio.mid));
         let Some((name, found)) = nearest else { continue };
-        let stands = match standing(&compared) {
-            Standing::Leads => "leads",
-            Standing::Shares => "shares the lead",
-            Standing::Behind => "is behind",
-            Standing::NotDecided => "not decided",
+        let standing = standing(&compared);
+        let stands = match standing {
+            Standing::Leads => "leads".to_owned(),
+            Standing::Shares => "shares the lead".to_owned(),
+            Standing::Behind => "is behind".to_owned(),
+            // It need not be the nearest.
+            Standing::NotDecided => {
+                let mut names = standing.decided_by(&compared).map(|(name, _)| *name);
+                let first = names.next().unwrap_or_default();
+                let more = match names.count() {
+                    0 => String::new(),
+                    count => format!(" and {count} more"),
+                };
+                format!("not decided against {first}{more}")
+            }
         };
         let Interval { low, mid, high } = found.ratio;
         rows.push(vec![
@@ -38,7 +48,7 @@ fn verdicts(reference: &str, outcomes: &[CellOutcome]) -> Vec<Vec<String>> {
             (*name).to_owned(),
             format!("× {mid:.2} ({low:.2}–{high:.2})"),
             found.pairs.to_string(),
-            stands.to_owned(),
+            stands,
         ]);
     }
     rows
@@ -55,6 +65,19 @@ enum Standing {
     Behind,
     /// None is known to need less, and not all are known to need as much.
     NotDecided,
+}
+
+impl Standing {
+    /// The comparisons that don't let the reference lead.
+    fn decided_by<'c, 'n>(
+        self,
+        compared: &'c [(&'n str, Comparison)],
+    ) -> impl Iterator<Item = &'c (&'n str, Comparison)> {
+        compared.iter().filter(move |(_, found)| match self {
+            Self::Behind => found.verdict == Verdict::Less,
+            _ => found.verdict != Verdict::More && !found.is_level(),
+        })
+    }
 }
 
 /// The comparisons of a workload that say how `reference` stands there.
@@ -104,11 +127,7 @@ pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String
     for (wanted, head) in [(Standing::Behind, "Behind"), (Standing::NotDecided, "Not decided")] {
         let named: Vec<String> = with(wanted)
             .map(|(outcome, compared)| {
-                let decides = |found: &Comparison| match wanted {
-                    Standing::Behind => found.verdict == Verdict::Less,
-                    _ => found.verdict != Verdict::More && !found.is_level(),
-                };
-                let names = compared.iter().filter(|(_, found)| decides(found));
+                let names = wanted.decided_by(compared);
                 let names: Vec<String> =
                     names.map(|(name, found)| format!("{name} {}", detail(found))).collect();
                 format!("{} ({})", outcome.title(), names.join("; "))
@@ -375,6 +394,17 @@ mod tests {
         assert!(last[2].contains("× 0.50 (0.49–0.51)") && last[2].ends_with("is behind"), "{text}");
         assert!(last[3].contains("× 2.00 (1.98–2.02)") && last[3].ends_with("leads"), "{text}");
         assert!(last[2..].iter().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn the_table_names_the_servers_that_decide_nothing() {
+        let mut outcomes = vec![workload(2.0, 0.01, 8)];
+        let costs: Vec<f64> = COSTS[..4].iter().map(|cost| 3.0 * cost).collect();
+        outcomes[0].entrants.push(entrant("far", false, &costs));
+        settle(&mut outcomes);
+        let text = claims("bolide", &outcomes);
+        let line = text.lines().find(|line| line.contains("× 2.00")).unwrap();
+        assert!(line.ends_with("not decided against far"), "{text}");
     }
 
     #[test]
