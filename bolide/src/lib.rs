@@ -30,7 +30,7 @@
 //! [`server::with_state`] lends handlers what they share; with the feature `json`, `server::Json` and
 //! `server::read_json` write and read values.
 //!
-//! [`StaticFiles`](files::StaticFiles) serves a directory, beside other routes or alone:
+//! [`StaticFiles`](files::StaticFiles) serves a directory, next to other routes or alone:
 //!
 //! ```no_run
 //! # use bolide::{Router, Server, files::StaticFiles};

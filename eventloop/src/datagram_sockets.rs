@@ -22,7 +22,7 @@ pub(crate) struct DatagramSocket<K: Kernel> {
     /// Which listener sessions are told; none of connections outward.
     pub(crate) listener: Option<usize>,
     pub(crate) ready: bool,
-    /// Mark: what was sent has met nobody (ICMP).
+    /// Mark: what was sent has met no receiver (ICMP).
     pub(crate) refused: bool,
     /// Connections that wait for room.
     pub(crate) blocked: Vec<Token>,

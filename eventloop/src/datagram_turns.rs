@@ -25,7 +25,7 @@ struct Sink<'a, K: Kernel> {
     socket: &'a mut K::Datagrams,
     meter: &'a Meter,
     sent: usize,
-    /// Nobody is there.
+    /// There is no receiver.
     refused: bool,
 }
 

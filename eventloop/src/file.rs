@@ -65,7 +65,7 @@ const TAIL_BYTES: usize = 256;
 /// first, and the writer may lose its core in between.
 const LENGTH_PAUSE: Duration = Duration::from_millis(10);
 
-/// An open file and the version of it that was promised to whoever gets its bytes.
+/// An open file and the version of it that was promised to the receivers of its bytes.
 ///
 /// Before and after each call that sends from it, the worker compares it with what is there; once it has become
 /// another, the connection is reset. A file that has grown, a log say, is the same as far as was promised if the last 256 bytes of

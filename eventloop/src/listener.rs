@@ -138,7 +138,7 @@ impl Listeners {
     ///
     /// # Errors
     ///
-    /// As [`bind`](Self::bind); what is wrong with the sockets of datagrams alone comes back beside the address.
+    /// As [`bind`](Self::bind); what is wrong with the sockets of datagrams alone is returned with the address.
     pub fn bind_both(
         &mut self,
         address: SocketAddr,
@@ -184,7 +184,7 @@ impl Listeners {
         Ok(local)
     }
 
-    /// Listens on a Unix socket. A socket file that nobody listens on any more is replaced.
+    /// Listens on a Unix socket. A socket file without a listener is replaced.
     ///
     /// # Errors
     ///
@@ -407,7 +407,7 @@ fn tcp(address: SocketAddr, share_port: bool, backlog: i32) -> io::Result<Socket
     Ok(socket)
 }
 
-/// More listeners beside those at `address`, which share its port.
+/// More listeners, in addition to those at `address`, which share its port.
 fn more_of(address: SocketAddr, count: usize, backlog: i32) -> io::Result<Vec<MioListener>> {
     (0..count).map(|_| MioListener::new(tcp(address, true, backlog)?.into())).collect()
 }
@@ -440,7 +440,7 @@ fn unix(path: &Path, backlog: i32) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Returns whether `path` is a socket that nobody listens on.
+/// Returns whether `path` is a socket without a listener.
 fn is_abandoned(path: &Path) -> bool {
     let is_socket = path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;

@@ -43,7 +43,7 @@ impl fmt::Debug for Offload {
     }
 }
 
-/// Ends the pool when nobody can hand in any more.
+/// Ends the pool when no job can be handed in any more.
 struct Handle {
     pool: Arc<Pool>,
 }
@@ -95,7 +95,7 @@ impl Offload {
     }
 
     /// Hands in the next job of something that [`Self::submit`] has admitted, however many wait: what
-    /// was begun is not broken off because others came. Whoever uses it has at most one such job out
+    /// was begun is not broken off because others came. Each user has at most one such job out
     /// for each thing admitted.
     ///
     /// # Errors

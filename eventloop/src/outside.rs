@@ -43,7 +43,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     }
 
     /// Sends from the file that comes next: all of the piece, unless the socket takes no more. A call may come short
-    /// for other reasons than that, which nobody would report.
+    /// for other reasons than that, which would not be reported.
     fn send_outside(
         &mut self,
         cx: &mut WorkerContext<K, S>,

@@ -62,7 +62,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
     }
 
-    /// Nobody is there for what was sent by a socket: its connections are over.
+    /// There is no receiver for what was sent by a socket: its connections are over.
     #[cold]
     pub(crate) fn datagrams_refused(&mut self, position: usize) {
         let bound = self.cx.datagram_sockets.at(position);

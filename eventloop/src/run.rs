@@ -301,7 +301,7 @@ impl Start {
             let local = datagram_socket.local();
             worker.open_datagrams(datagram_socket, local, index)?;
         }
-        // Nobody waits for it when another worker has failed to start.
+        // Nothing waits for it when another worker has failed to start.
         let _ = started.send(worker.mailbox());
         worker.run()
     }

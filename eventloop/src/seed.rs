@@ -1,8 +1,8 @@
-//! Numbers that nobody can foretell.
+//! Numbers that can't be predicted.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A seed that nobody can foretell: identifiers may be made from it, keys may not.
+/// A seed that can't be predicted: identifiers may be made from it, keys may not.
 #[must_use]
 pub fn random_seed() -> [u8; 32] {
     let mut seed = [0; 32];

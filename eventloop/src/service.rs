@@ -124,7 +124,7 @@ pub trait Service: 'static {
         turn: &mut Turn<'_, Self::Message>,
     ) -> After;
 
-    /// Writes what is to be sent. A session that holds bytes beside `output` (sealed TLS records)
+    /// Writes what is to be sent. A session that holds bytes outside of `output` (sealed TLS records)
     /// writes these too and reports [`Flush::Drained`] only when nothing is left. Of what is not in memory, the
     /// worker sends [files](crate::SharedFile), when this reports [`Flush::Outside`].
     ///
@@ -171,7 +171,7 @@ pub struct Arriving {
     pub accepts: bool,
     /// The worker's account is nearly empty: connections that begin may be allowed to keep more.
     pub has_room: bool,
-    /// It came from another worker or process, which took it for one of this one's: it goes to nobody else.
+    /// It came from another worker or process, which took it for one of this one's: it goes no further.
     pub is_passed_on: bool,
 }
 
@@ -213,7 +213,7 @@ pub struct Turn<'a, M> {
     pub connected: bool,
     /// The peer has sent FIN: no byte follows what is in `input`.
     pub eof: bool,
-    /// The mailbox of this worker, for whoever will answer later.
+    /// The mailbox of this worker, for a later response.
     pub mailbox: &'a Mailbox<M>,
     /// Orders for the worker.
     pub agenda: &'a mut Agenda,
@@ -241,7 +241,7 @@ pub struct After {
     /// Call at this time even if nothing happens. Each call replaces it.
     pub deadline: Option<Instant>,
     /// How many bytes the peer is sure to send, beyond those that are here, before it waits for anything from this
-    /// side; 0: nobody knows. While that is much, and they come fast, they are gathered before the next call.
+    /// side; 0: unknown. While that is much, and they come fast, they are gathered before the next call.
     pub expects: u64,
     /// Nothing is under way: the connection may be shed when room is needed.
     pub idle: bool,

@@ -68,7 +68,7 @@ fn descriptor_exhaustion_degrades_and_never_spins() {
     let start = Instant::now();
     wait_until(&handle, |stats| stats.work.accept_pauses >= before.work.accept_pauses + 3);
     assert!(start.elapsed() > Duration::from_millis(200), "it tried again too soon");
-    // Whoever is connected is served as before.
+    // Connected clients are served as before.
     ask(&mut busy, b"W");
 
     setrlimit(Resource::Nofile, whole).unwrap();

@@ -1,4 +1,4 @@
-//! Fast, long bodies are read in large pieces, and nobody waits for bytes that don't come.
+//! Fast, long bodies are read in large pieces, and nothing waits for bytes that don't come.
 
 #![cfg(any(target_os = "linux", target_os = "android"))]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]

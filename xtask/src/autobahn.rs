@@ -288,7 +288,7 @@ fn serve(program: &Path) -> Result<(Running, String), String> {
     authority.map(|authority| (running, authority)).ok_or_else(|| "the server named no URL".into())
 }
 
-/// Ports that nobody listens on, no two the same.
+/// Ports without a listener, no two the same.
 fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let held: Result<Vec<_>, _> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
     held?.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()

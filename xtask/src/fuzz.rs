@@ -21,7 +21,7 @@ const FLAGS: &[&str] = &[
     "-Cdebug-assertions",
 ];
 
-/// How long a target runs if nobody says.
+/// How long a target runs by default.
 const SECONDS: u32 = 60;
 
 /// `cargo xtask fuzz [--seconds N] [TARGET]…`

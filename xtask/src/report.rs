@@ -13,7 +13,7 @@ const SKIPPED: &str = "SKIPPED: ";
 /// How many lines of what a failed test said are repeated at the end.
 const REPEATED_LINES: usize = 12;
 
-/// Commands that run beside the steps.
+/// Commands that run concurrently with the steps.
 pub(crate) struct Begun(JoinHandle<Vec<(String, Ended)>>);
 
 /// How a command ended that was run without showing what it said.
@@ -45,7 +45,7 @@ impl Report {
         self.run(name, true, |tally| shown(&mut command, tally));
     }
 
-    /// Begins commands that are steps of their own and run beside the others, one after the other. What they say is shown
+    /// Begins commands that are steps of their own and run concurrently with the others, one after the other. What they say is shown
     /// when they are [waited for](Self::end).
     pub(crate) fn begin(&self, steps: Vec<(String, Command)>) -> Begun {
         let names: Vec<&str> = steps.iter().map(|(name, _)| name.as_str()).collect();

@@ -25,7 +25,7 @@ const PACKAGES: &[&str] = &[
 /// Those of which CI runs a short form: they take less than two minutes in both conditions.
 const SHORT_PACKAGES: &[&str] = &["bolide-eventloop", "bolide-netlab"];
 
-/// How often each suite runs in each condition, if nobody says.
+/// How often each suite runs in each condition, by default.
 const TIMES: u32 = 20;
 
 /// Other work of the machine.

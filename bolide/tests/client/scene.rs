@@ -159,7 +159,7 @@ impl Talk {
     }
 
     pub(crate) fn send(&mut self, text: &str) {
-        // Whoever has gone reads nothing.
+        // A client that has gone reads nothing.
         let _ = self.0.write_all(text.as_bytes());
     }
 

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Whoever closed stderr doesn't want to know.
+            // It may be closed.
             drop(writeln!(io::stderr(), "axum-on-bolide: {error}"));
             ExitCode::FAILURE
         }

@@ -30,7 +30,7 @@ use tokio_rustls::TlsAcceptor;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The longest queue of connections that nobody accepted yet: tokio's own `bind` takes 1024.
+/// The longest queue of connections not accepted yet: tokio's own `bind` takes 1024.
 const BACKLOG: i32 = 4096;
 
 fn listen(host: Ipv4Addr, port: u16) -> io::Result<std::net::TcpListener> {

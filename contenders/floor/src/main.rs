@@ -63,7 +63,7 @@ impl Worker {
     }
 
     fn accept(&mut self) -> io::Result<()> {
-        // An error means that nobody waits any more, or that there is no descriptor for whoever
+        // An error means that no client waits any more, or that there is no descriptor for the one that
         // does.
         while let Ok((mut socket, _)) = self.listener.accept() {
             let slot = self.free.pop().unwrap_or(self.sockets.len());

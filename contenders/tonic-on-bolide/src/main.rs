@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Whoever closed stderr doesn't want to know.
+            // It may be closed.
             drop(writeln!(io::stderr(), "tonic-on-bolide: {error}"));
             ExitCode::FAILURE
         }

@@ -44,7 +44,7 @@ impl MioDatagrams {
         Ok(Self { socket, state, local, is_registered: false })
     }
 
-    /// A socket for what goes to one address and comes from there. Where the system can, it learns that nobody is there
+    /// A socket for what goes to one address and comes from there. Where the system can, it learns that there is no peer
     /// (ICMP).
     pub(super) fn to(address: SocketAddr) -> io::Result<Self> {
         let any = match address {
@@ -85,7 +85,7 @@ impl MioDatagrams {
     ) -> io::Result<()> {
         let descriptor = self.socket.as_raw_fd();
         let (mut source, token) = (SourceFd(&descriptor), Token(key as usize));
-        // A socket of datagrams has room again after each one that has left, which nobody wants to hear.
+        // A socket of datagrams has room again after each one that has left, which the loop need not hear.
         let interest =
             if writable { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         if std::mem::replace(&mut self.is_registered, true) {
@@ -173,7 +173,7 @@ impl MioDatagrams {
     }
 }
 
-/// Ends what quinn-udp asks for and nobody reads. With the time of arrival, a batch's control messages are longer than the
+/// Ends what quinn-udp asks for and is not read. With the time of arrival, a batch's control messages are longer than the
 /// place that it has for them, and ECN is cut off.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[allow(unsafe_code, reason = "the option has no safe wrapper")]

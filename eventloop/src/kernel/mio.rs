@@ -121,7 +121,7 @@ impl AsFd for MioListener {
 
 impl Wake for mio::Waker {
     fn wake(&self) {
-        // It fails only if the poller is gone, and then nobody waits.
+        // It fails only if the poller is gone, and then nothing waits.
         let _ = Self::wake(self);
     }
 }
@@ -240,7 +240,7 @@ impl Kernel for MioKernel {
     }
 
     fn stop_listening(&mut self, listener: MioListener) {
-        // The poller forgets a socket only once nobody has it, and a successor may go on with this one.
+        // The poller forgets a socket only once all copies are closed, and a successor may go on with this one.
         let descriptor = listener.descriptor.as_raw_fd();
         let _ = self.poll.registry().deregister(&mut SourceFd(&descriptor));
     }

@@ -306,7 +306,7 @@ pub trait Kernel: 'static {
     ///
     /// # Errors
     ///
-    /// `WouldBlock`: nothing was sent. `ConnectionRefused`: earlier ones have met nobody, by a socket to one address.
+    /// `WouldBlock`: nothing was sent. `ConnectionRefused`: earlier ones met no receiver, by a socket to one address.
     fn send_datagrams(
         &mut self,
         socket: &mut Self::Datagrams,

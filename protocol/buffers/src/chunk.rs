@@ -23,8 +23,8 @@ pub enum Memory {
 /// Bytes that are to be sent, and whether they may wait as they are.
 ///
 /// Bytes are *lent* unless said otherwise: they may be a slice of a
-/// [`ReceiveBuffer`](crate::ReceiveBuffer), of which a few would keep a whole block alive, so whoever has to
-/// keep them [detaches](crate::detach) them. Bytes of one's own, a file in memory say, are shared as long as
+/// [`ReceiveBuffer`](crate::ReceiveBuffer), of which a few would keep a whole block alive, so to keep
+/// them, [detach](crate::detach) them. Bytes of one's own, a file in memory say, are shared as long as
 /// they wait, however many wait for the same.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {

@@ -1,8 +1,8 @@
 //! The bytes between two layers, and nothing else.
 //!
-//! [`ReceiveBuffer`] is filled at its end by whoever reads and consumed at its front by whoever
-//! parses. [`SendQueue`] is appended to by whoever encodes and drained, in one vectored write, by
-//! whoever owns the socket. Both belong to a worker, not to a connection: an idle connection owns
+//! [`ReceiveBuffer`] is filled at its end by the reader and consumed at its front by the
+//! parser. [`SendQueue`] is appended to by the encoder and drained, in one vectored write, by
+//! the owner of the socket. Both belong to a worker, not to a connection: an idle connection owns
 //! no buffer. A [`PieceQueue`] holds what was received and waits for its reader. Over QUIC, a
 //! [`Datagram`] comes and a [`DatagramBatch`] leaves.
 //!

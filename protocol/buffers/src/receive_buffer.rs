@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 /// [`take_rest`](Self::take_rest) until the next read and puts back with [`start`](Self::start).
 ///
 /// Slices that are dropped before the next [`start`](Self::start) cost nothing; a slice that lives
-/// on keeps its whole block alive, so whoever holds one for longer passes it through [`detach`].
+/// on keeps its whole block alive, so one that is held for longer is passed through [`detach`].
 #[derive(Debug)]
 pub struct ReceiveBuffer {
     block: BytesMut,
@@ -32,7 +32,7 @@ impl ReceiveBuffer {
         Self { block: BytesMut::new(), consumed: 0, block_bytes }
     }
 
-    /// Returns whether nobody holds slices of the block, which is empty then and as large as at first.
+    /// Returns whether no slices of the block are held: it is empty then, and as large as at first.
     #[must_use]
     pub fn is_free(&mut self) -> bool {
         self.block.is_empty() && self.block.try_reclaim(self.block_bytes)
@@ -85,7 +85,7 @@ impl ReceiveBuffer {
         self.block.reserve(bytes);
     }
 
-    /// The block itself, for whoever fills its spare capacity.
+    /// The block itself, to fill its spare capacity.
     #[inline]
     pub fn block_mut(&mut self) -> &mut BytesMut {
         self.let_go();
@@ -177,7 +177,7 @@ pub(crate) const DETACH_BELOW_BYTES: usize = 64 * 1024;
 
 /// The same bytes, in memory of their own unless they fill a good part of a block.
 ///
-/// Whoever keeps a slice of a [`ReceiveBuffer`] beyond the turn passes it through here.
+/// A slice of a [`ReceiveBuffer`] that is kept beyond the turn is passed through here.
 #[must_use]
 pub fn detach(bytes: Bytes) -> Bytes {
     if bytes.len() < DETACH_BELOW_BYTES { Bytes::copy_from_slice(&bytes) } else { bytes }
@@ -236,7 +236,7 @@ mod tests {
         for _ in 0..20 {
             buffer.start(b"");
             buffer.extend(&[7; 900]);
-            // Nobody keeps it, so that the block is the buffer's alone and could grow in place.
+            // It is not kept, so that the block is the buffer's alone and could grow in place.
             drop(buffer.take(100));
             buffer.make_room();
             let capacity = buffer.block_mut().capacity();

@@ -91,7 +91,7 @@ pub struct SendQueue {
     shared: WaitingPieces<Piece>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
-    /// The memory of the pieces in `shared` that nobody else keeps.
+    /// The memory of the pieces in `shared` that are kept nowhere else.
     held_bytes: usize,
     /// How many of `shared` are not in memory.
     outside_count: usize,

@@ -151,7 +151,7 @@ impl Connection {
         self.tls_failure.as_deref()
     }
 
-    /// Returns whether nobody between this side and the peer can read what is sent: TLS, or QUIC.
+    /// Returns whether what is sent can be read by the peer alone: TLS, or QUIC.
     #[inline]
     #[must_use]
     pub fn is_secure(&self) -> bool {

@@ -46,7 +46,7 @@ impl Http3 {
     /// Returns what TLS found wrong, if that is why the connection is over.
     pub(crate) fn tls_failure(&self) -> Option<Box<TlsFailure>> {
         let what = self.quic.tls_failure()?.to_owned();
-        // An alert after the handshake is rare, and nobody asks.
+        // An alert after the handshake is rare, and is not asked for.
         Some(Box::new(TlsFailure { what, kind: "other", in_handshake: true }))
     }
 

@@ -187,7 +187,7 @@ impl Connection {
     }
 
     /// How many bytes of the body that is read are still to come, as far as its length is known (RFC 9112 §6.3): the
-    /// peer sends them without waiting for anything. 0: nobody knows.
+    /// peer sends them without waiting for anything. 0: unknown.
     #[inline]
     #[must_use]
     pub fn expects(&self) -> u64 {

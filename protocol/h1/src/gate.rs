@@ -4,7 +4,7 @@ use crate::Limits;
 
 /// Bytes of the current body that were reported and not consumed, and their limit.
 ///
-/// The room grows for a reader that had all of it and used all of it, for whoever passes a body on pays for a turn
+/// The room grows for a reader that had all of it and used all of it, for a handler that passes a body on pays for a turn
 /// of both its connections each time. A reader that is slower than the peer leaves some, and the room stays
 /// as it is.
 #[derive(Debug, Clone, Copy, Default)]

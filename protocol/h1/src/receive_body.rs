@@ -155,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// Server: reads on in a body that nobody wants any more.
+    /// Server: reads on in a body that is no longer wanted.
     pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Output {
         loop {
             match self.discard(cx) {

@@ -278,7 +278,7 @@ impl Connection {
         self.send_piece(cx, Piece::Chunk(data.into()), end)
     }
 
-    /// [`Self::send_data`] for a piece whose bytes are not in memory: it is framed by its length. Whoever owns
+    /// [`Self::send_data`] for a piece whose bytes are not in memory: it is framed by its length. The owner of
     /// the socket must know what it is.
     ///
     /// # Errors
@@ -388,7 +388,7 @@ impl Connection {
         self.sending = Sending::Complete;
         match self.reading {
             Reading::Body(body) => {
-                // Whoever still waits for `100 Continue` was told that the connection closes.
+                // A client that still waits for `100 Continue` was told that the connection closes.
                 let persists = self.persistence.persists;
                 if persists && left_to_read(&body, input_bytes) <= self.discard_bytes() {
                     let here = u32::try_from(input_bytes).unwrap_or(u32::MAX);

@@ -445,7 +445,7 @@ impl Connection {
         Ok(slot)
     }
 
-    /// Takes a stream out of everything; what it received and nobody consumed counts as consumed.
+    /// Takes a stream out of everything; what it received and was not consumed counts as consumed.
     #[inline]
     pub(crate) fn remove(&mut self, cx: &mut Context<'_>, slot: u32) {
         self.stop_waiting(slot);

@@ -164,7 +164,7 @@ impl Connection {
         Ok(Step::Next)
     }
 
-    /// DATA that nobody wants, but that is no error.
+    /// DATA that is not wanted, but not an error.
     fn discard(
         &mut self,
         cx: &mut Context<'_>,
@@ -261,7 +261,7 @@ impl Connection {
     }
 
     /// How many bytes of the body that came last are still to come, as far as its length is known and our windows let
-    /// the peer send them (RFC 9113 §5.2): it sends them without waiting for anything. 0: nobody knows.
+    /// the peer send them (RFC 9113 §5.2): it sends them without waiting for anything. 0: unknown.
     #[inline]
     #[must_use]
     pub fn expects(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! RFC 9113 §6.9: how much the peer may send, of one stream or of the connection.
 //!
-//! What the peer may still send, what it sent and nobody has consumed, and what was consumed and not
+//! What the peer may still send, what it sent and was not consumed, and what was consumed and not
 //! given back to it always add up to the window's size.
 
 use crate::frame::window_update::WINDOW_BYTES_MAX;
@@ -86,7 +86,7 @@ impl ReceiveWindow {
         self.stalled |= now_us as u16 != self.edge_turn && self.unconsumed() < self.size / 4;
     }
 
-    /// Returns what the peer sent and nobody has consumed, in bytes.
+    /// Returns what the peer sent and was not consumed, in bytes.
     #[inline]
     pub(crate) fn unconsumed(&self) -> u32 {
         let sent = i64::from(self.size) - i64::from(self.available);

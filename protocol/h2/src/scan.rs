@@ -133,7 +133,7 @@ impl Connection {
     fn connection_stall(&mut self, since_scan_ms: u32) -> Result<(), Fault> {
         let clock = self.deadlines.clock;
         let blocked = self.scheduler.window <= 0 && !self.scheduler.is_empty();
-        // Without streams nobody looks.
+        // Not looked at without streams.
         let goes_on = since_scan_ms < 2 * millis(SCAN_INTERVAL);
         let Some(since_ms) = self.scheduler.blocked_ms.filter(|_| goes_on) else {
             self.scheduler.blocked_ms = blocked.then_some(clock.ms);

@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// Receives a DATA frame ahead of its turn, if it is the whole body of its request and breaks no rule:
-    /// whoever breaks one learns it when reading comes to the frame.
+    /// a peer that breaks one learns it when reading comes to the frame.
     fn takes_whole(&mut self, header: FrameHeader, bytes_max: usize) -> bool {
         let length = header.length;
         let ends = header.flags & (flag::END_STREAM | flag::PADDED) == flag::END_STREAM;

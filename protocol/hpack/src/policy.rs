@@ -7,7 +7,7 @@
 
 use bolide_semantics::{FieldName, FieldRef};
 
-/// Of the lines whose name has an entry that nobody asked for again, one in this many is inserted.
+/// Of the lines whose name has an entry that was not used again, one in this many is inserted.
 pub const RETRY_ONE_IN: u32 = 8;
 
 /// Values that are sent once are coded (RFC 7541 §5.2) from this length on, in bytes. Below it the

@@ -58,7 +58,7 @@ pub trait Limits: Default + 'static {
 }
 
 /// Declares a struct of limits: `name: type [from LEAST to MOST] = default`. The struct implements [`Limits`](trait@Limits) and
-/// `Default`. Fields in `with { … }` are groups of limits, or settings beside them, and are not in [`Limits::ALL`]; a struct without
+/// `Default`. Fields in `with { … }` are groups of limits, or settings next to them, and are not in [`Limits::ALL`]; a struct without
 /// them has its defaults as `DEFAULT`, too.
 ///
 /// ```

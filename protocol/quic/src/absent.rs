@@ -149,7 +149,7 @@ impl Connection {
         match self.0 {}
     }
 
-    /// Nobody wants it.
+    /// It is not wanted.
     pub fn forget(self, _: &mut Endpoint) {
         match self.0 {}
     }

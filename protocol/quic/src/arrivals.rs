@@ -94,7 +94,7 @@ impl Endpoint {
         Ok((Key(handle), Connection::new(handle, connection, now, receiving, None)))
     }
 
-    /// A datagram came. `is_passed_on`: from another worker or process, so that it is for this one or for nobody. What the
+    /// A datagram came. `is_passed_on`: from another worker or process, so that it is for this one or for none. What the
     /// endpoint replies is in `buffer`, which is emptied first.
     pub fn receive(
         &mut self,

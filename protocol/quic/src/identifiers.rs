@@ -28,7 +28,7 @@ pub(crate) struct Identifiers {
 /// Owner of a datagram, as far as its first bytes say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// This worker's, or nobody's.
+    /// This worker's, or no worker's.
     Own,
     /// Another worker's.
     Worker(usize),

@@ -46,7 +46,7 @@ pub(crate) struct Receiving {
     pieces_read: u64,
     /// Bytes that may come on one stream before it is read.
     stream_bytes: u32,
-    /// Bytes that may come on all before they are read, beside what stalled streams have, and what it may grow to.
+    /// Bytes that may come on all before they are read, in addition to what stalled streams have, and what it may grow to.
     shared_bytes: u32,
     shared_bytes_max: u32,
     /// Bytes that were read since the window had this size.

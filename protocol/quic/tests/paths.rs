@@ -224,7 +224,7 @@ fn a_client_that_does_not_answer_is_sent_three_times_what_it_has_sent() {
     let mut world = World::new(9, 0);
     world.turn();
     let sent: usize = world.wire.iter().map(|(_, _, bytes)| bytes.len()).sum();
-    // Nobody is where its Initial comes from.
+    // There is no client where its Initial comes from.
     world.sides[CLIENT].address = address(OTHER_PORT);
     let initials = std::mem::take(&mut world.wire);
     for (_, _, bytes) in initials {

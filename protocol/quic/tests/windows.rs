@@ -1,4 +1,4 @@
-//! RFC 9000 §4, RFC 9218 §10: slow receivers beside others, and the order in which bodies are sent.
+//! RFC 9000 §4, RFC 9218 §10: slow receivers among others, and the order in which bodies are sent.
 
 use std::time::Duration;
 

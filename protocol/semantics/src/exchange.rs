@@ -109,7 +109,7 @@ pub struct CloseReason {
 }
 
 impl CloseReason {
-    /// An end that is nobody's fault.
+    /// An end without a fault.
     #[must_use]
     pub const fn orderly(name: &'static str, what: &'static str) -> Self {
         Self { blame: None, name, what, reset: false }

@@ -8,7 +8,7 @@ use crate::{
     parse_content_length,
 };
 
-/// A body's length that nobody announced.
+/// A body's length that was not announced.
 pub const LENGTH_UNKNOWN: u64 = u64::MAX;
 
 /// The kind of exchange on a stream.
@@ -145,7 +145,7 @@ impl<'a> HeadReader<'a> {
     }
 
     /// Why a field is not to be kept: what came before it was malformed, or too much. Pseudo-fields are not among the
-    /// fields that are limited, but nobody sends them last.
+    /// fields that are limited, but clients don't send them last.
     #[cold]
     fn declines(&mut self, bytes: usize, fields: usize) -> bool {
         if fields == 1 {

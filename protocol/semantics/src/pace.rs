@@ -47,8 +47,8 @@ impl Pace {
         self.since_ms
     }
 
-    /// A look at it: what of the body is too slow, if anything is. Time counts only while its receiver wants more: whoever has
-    /// consumed everything but what has come since the last look (`unconsumed`) does.
+    /// A look at it: what of the body is too slow, if anything is. Time counts only while its receiver wants more: it has
+    /// consumed everything but what has come since the last look (`unconsumed`).
     pub fn look(
         &mut self,
         is_wanted: bool,

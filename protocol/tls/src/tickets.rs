@@ -10,7 +10,7 @@ use rustls::server::ProducesTickets;
 use crate::WallClock;
 
 /// For how long a key seals new tickets. It opens them for as long again: so a ticket can be used for six to twelve
-/// hours, and whoever steals the keys reads no older ones. rustls keeps the keys of one ticketer for as long at least.
+/// hours, and stolen keys read no older ones. rustls keeps the keys of one ticketer for as long at least.
 const KEY_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Makes none: sessions are kept here.

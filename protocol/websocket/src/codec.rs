@@ -30,7 +30,7 @@ pub struct Settings {
     pub limits: Limits,
     /// The compression that the handshake agreed on. Default: no compression.
     pub deflate: Option<Deflate>,
-    /// Seed of a client's masks: a number that nobody can guess (RFC 6455 §10.3), a new one for
+    /// Seed of a client's masks: a number that can't be guessed (RFC 6455 §10.3), a new one for
     /// each connection. Servers don't mask.
     pub mask_seed: u64,
 }

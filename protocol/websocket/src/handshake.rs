@@ -31,7 +31,7 @@ pub fn accept_key(key: &[u8]) -> String {
     BASE64_STANDARD.encode(digest)
 }
 
-/// The value of `Sec-WebSocket-Key` from 16 bytes that nobody can guess (RFC 6455 §4.1).
+/// The value of `Sec-WebSocket-Key` from 16 bytes that can't be guessed (RFC 6455 §4.1).
 #[must_use]
 pub fn key(octets: [u8; 16]) -> String {
     BASE64_STANDARD.encode(octets)

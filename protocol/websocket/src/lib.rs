@@ -4,7 +4,7 @@
 //! A [`Codec`] takes the bytes of a tunnel and reports [`Event`]s; orders are given by its `send_…` methods,
 //! and what is to leave is taken from it with [`Codec::pop_output`]. It serves both roles. Messages of any
 //! size pass piece by piece, without a copy where the protocol allows it; [`Assembly`] puts them together for
-//! whoever wants them whole. The handshake's checks stand in [`handshake`].
+//! those who want them whole. The handshake's checks are in [`handshake`].
 //!
 //! ```
 //! use bolide_semantics::{End, Role};

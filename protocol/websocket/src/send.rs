@@ -77,7 +77,7 @@ impl Codec {
         self.control(Opcode::Ping, content.into())
     }
 
-    /// Sends a pong that nobody asked for: a sign of life that isn't answered.
+    /// Sends an unsolicited pong: a sign of life that isn't answered.
     ///
     /// # Errors
     ///

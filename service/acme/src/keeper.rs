@@ -124,7 +124,7 @@ impl Acme {
     /// When the storage can't be written: the old settings stay.
     pub fn change(&self, settings: Settings) -> Result<(), String> {
         let storage = Storage::open(&settings.storage, &settings.directory)?;
-        // The thread has ended if nobody takes it: then the process ends, too.
+        // The thread has ended if it is not taken: then the process ends, too.
         drop(self.sender.send(Command::Settings(Box::new((settings, storage)))));
         Ok(())
     }
@@ -223,7 +223,7 @@ impl Keeper {
         }
     }
 
-    /// Does what is due until nobody waits for it.
+    /// Does what is due until nothing waits for it.
     fn run(&mut self) {
         loop {
             let wait = if self.is_over.load(Ordering::Acquire) { SLEEP_MAX } else { self.work() };

@@ -12,7 +12,7 @@ use crate::limits::{
 /// Factor by which each further failure multiplies the delay.
 const RETRY_FACTOR: f64 = 3.0;
 
-/// Record of a name beside its certificate, on the disk, so that a restart orders no sooner. Times are milliseconds since 1970.
+/// Record of a name next to its certificate, on the disk, so that a restart orders no sooner. Times are milliseconds since 1970.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Kept {

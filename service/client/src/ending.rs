@@ -72,7 +72,7 @@ impl Ending {
         self.step != Step::Ready
     }
 
-    /// Returns whether nobody was there: the connection was refused or the socket's file is gone.
+    /// Returns whether there was no server: the connection was refused or the socket's file is gone.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.step == Step::Connecting

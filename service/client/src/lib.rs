@@ -1,7 +1,7 @@
 //! The outbound side of Bolide: a connection to a server, driven by the event loop.
 //!
 //! A [`Session`] takes one connection from `connect` to its end: TLS, the version, requests, and who
-//! is to blame when it is over. Whoever asks is its [`Owner`]: it is told what comes and gives its
+//! is to blame when it is over. The caller is its [`Owner`]: it is told what comes and gives its
 //! [`Orders`]. What sessions of a worker need in turn, they are [lent](Workbench).
 //!
 //! A [`Pool`] keeps what is known of a server's connections, so that they are used again; it makes none

@@ -1,4 +1,4 @@
-//! RFC 9110 §3.3: whoever asks.
+//! RFC 9110 §3.3: the owner of an exchange.
 
 use std::time::Instant;
 

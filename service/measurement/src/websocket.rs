@@ -55,7 +55,7 @@ impl Owner for Echo {
 
     fn on_message(&mut self, kind: Kind, payload: Payload, end: End, socket: &mut Socket<'_, '_>) {
         self.kind = kind;
-        // When it can't be sent, the connection is closed already: nobody waits for an echo.
+        // When it can't be sent, the connection is closed already: the client waits for no echo.
         if self.small.is_empty() && (end == End::Yes || payload.len() >= PIECE_BYTES) {
             let _ = socket.send_piece(kind, payload.into_bytes(), end);
         } else {

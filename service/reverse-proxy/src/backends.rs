@@ -17,7 +17,7 @@ use crate::upstream::Scheme;
 use crate::watch::Watched;
 use crate::{Balance, ProxySettings};
 
-/// One upstream as a worker sees it, or what a worker has beside it for tunnels.
+/// One upstream as a worker sees it, or what a worker has in addition for tunnels.
 #[derive(Debug)]
 pub(crate) struct Backend {
     /// Which upstream it is.
@@ -171,7 +171,7 @@ impl ClientPools {
 /// All upstreams of one worker.
 #[derive(Debug)]
 pub(crate) struct Backends {
-    /// The upstreams, and behind them what there is beside them for tunnels.
+    /// The upstreams, and behind them what there is in addition for tunnels.
     pub(crate) list: Slab<Backend>,
     /// Copies for clients, where connections begin with a PROXY header.
     pub(crate) clients: Option<ClientPools>,
@@ -405,7 +405,7 @@ impl Backends {
         best.1
     }
 
-    /// Each gets its weight, and whoever is owed the most is next: turns are spread evenly.
+    /// Each gets its weight, and the one that is owed the most is next: turns are spread evenly.
     fn next_in_turn(&mut self, candidates: &[usize]) -> usize {
         let mut total = 0;
         let mut next = candidates[0];

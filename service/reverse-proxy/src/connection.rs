@@ -107,7 +107,7 @@ impl Outbound for UpstreamConnection {
     fn shut_down(&mut self, turn: &mut Turn<'_, Message>, quic: &mut OutwardQuic) -> After {
         self.exchanges.worker.draining.set(true);
         if !self.session.is_ready() {
-            // Whoever waits for it is still to be answered.
+            // The client that waits for it still has no response.
             return self.turn(turn, quic);
         }
         if !self.exchanges.is_idle() {

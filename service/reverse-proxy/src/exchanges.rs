@@ -329,7 +329,7 @@ impl UpstreamExchanges {
         self.complete(at, orders);
     }
 
-    /// The response is complete. What is left of the request nobody waits for any more.
+    /// The response is complete. Nothing waits for what is left of the request.
     fn complete(&mut self, at: usize, orders: &mut Orders<'_>) {
         let id = self.open[at].0;
         let state = self.remove(at);

@@ -9,7 +9,7 @@
 //! put something there. A body's bytes are reported as consumed on the one side when the other has taken
 //! them, so that a slow end slows the other down and what is held in between is bounded.
 //!
-//! Beside the requests, one thread for each proxy (`watch`) looks names up again and, where that is turned on,
+//! Concurrently with the requests, one thread for each proxy (`watch`) looks names up again and, where that is turned on,
 //! checks the health of upstreams; workers read what it found. What goes wrong is counted
 //! ([`ProxySettings::stats`]) and told by events of `tracing` whose target is `bolide::proxy`, in at most one
 //! line a second for each upstream.

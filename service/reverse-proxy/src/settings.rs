@@ -36,7 +36,7 @@ pub enum Balance {
 
 /// Treatment of the fields that tell upstreams the origin of a request: by `Forwarded` (RFC 7239) and by
 /// `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto`. All other fields whose names begin with
-/// `X-Forwarded-`, and `X-Real-IP`, only ever come from whoever asks, and go the way of these.
+/// `X-Forwarded-`, and `X-Real-IP`, only ever come from the client, and go the way of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
     /// Only what the proxy knows itself; what clients say in these fields is dropped, for anybody may say
@@ -99,7 +99,7 @@ impl ProxySettings {
     ///
     /// # Errors
     ///
-    /// When there is no upstream, or one speaks TLS and the system trusts nobody.
+    /// When there is no upstream, or one speaks TLS and the system trusts no authority.
     pub fn new(upstreams: Vec<Upstream>) -> Result<Self, UpstreamError> {
         let trust = match upstreams.iter().find(|upstream| upstream.scheme.is_secure()) {
             None => Trust::Anybody,
@@ -340,7 +340,7 @@ impl ProxySettings {
         }
     }
 
-    /// Begins to find out what is to be found out beside requests.
+    /// Begins to find out what is to be found out concurrently with requests.
     pub(crate) fn begin_watch(&self) {
         self.watch.begin(&Orders {
             check: self.health.clone(),

@@ -116,7 +116,7 @@ pub struct Upstream {
     pub(crate) port: u16,
     pub(crate) destinations: Vec<Destination>,
     pub(crate) weight: u32,
-    /// HTTP/1.1 is spoken beside HTTP/2, for tunnels.
+    /// HTTP/1.1 is spoken in addition to HTTP/2, for tunnels.
     pub(crate) http1_tunnels: bool,
 }
 

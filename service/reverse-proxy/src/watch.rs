@@ -1,4 +1,4 @@
-//! Knowledge about upstreams beside requests: whether they are well, and where they are. Workers
+//! Knowledge about upstreams that does not come from responses: whether they are well, and where they are. Workers
 //! read it; the keeper writes it.
 
 mod keeper;

@@ -77,7 +77,7 @@ impl Worker {
         }
     }
 
-    /// The same, for whoever wakes those whom it concerns himself: who waits in vain, or the one who can have
+    /// The same, for a caller that wakes those whom it concerns itself: who waits in vain, or the one who can have
     /// the next connection made. `detail` says more than the failure does.
     pub(crate) fn dial_ended(&self, dial: &Dial<'_>, detail: &dyn fmt::Display) -> Vec<Shared> {
         let Dial { upstream, key, to, failure, now } = *dial;
@@ -138,13 +138,13 @@ impl Worker {
         }
     }
 
-    /// Leaves what failures say of an upstream to whoever takes over.
+    /// Leaves what failures say of an upstream to the successor.
     #[cold]
     fn tell_health(&self, at: usize) {
         let backends = self.backends.borrow();
         let at = backends[at].copy_of.unwrap_or(at);
         let backend = &backends[at];
-        // What there is beside an upstream for tunnels does not speak for it.
+        // What there is in addition for tunnels does not speak for it.
         if backend.upstream == at {
             self.settings.watch.list[at].set_health(backend.health);
         }

@@ -37,7 +37,7 @@ const INDEX: &str = "\
 /// The most turns of which one is measured.
 const ONE_IN_MAX: u32 = 1_000_000;
 
-/// The routes of an operator's listener, for a server of its own beside the one that is watched:
+/// The routes of an operator's listener, for a server of its own next to the one that is watched:
 /// `/metrics`, `/healthz`, `/readyz`, and `/profile` when the server has a [`Profile`](crate::Profile).
 ///
 /// A page of another site could have a browser on the operator's machine send requests here (DNS rebinding). So a request names

@@ -1,4 +1,4 @@
-//! Connections that a worker makes for its handlers, beside those of its clients.
+//! Connections that a worker makes for its handlers, in addition to those of its clients.
 //!
 //! They live in the same loop, so that what passes between a client and a server behind crosses no
 //! thread: the two reach each other by [`Outward::call`] and by [`Waker`](crate::Waker).

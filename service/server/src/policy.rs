@@ -1,4 +1,4 @@
-//! Decisions of a handler about an exchange as a whole, whoever makes its response.
+//! Decisions of a handler about an exchange as a whole, whatever makes its response.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -19,7 +19,7 @@ pub(crate) fn refuse(refusal: &Found<'_>, head: &Head) -> Response {
         // RFC 9110 §9.3.7: a ping of the server as a whole.
         Found::Nothing if path == "*" => Response::new(StatusCode::NO_CONTENT),
         Found::Options(allow) => with_allow(StatusCode::NO_CONTENT, allow),
-        // RFC 9110 §9.1: a method nobody here knows is not implemented, rather than not allowed.
+        // RFC 9110 §9.1: an unknown method is not implemented, rather than not allowed.
         Found::MethodNotAllowed(_) if !is_standard(method) => {
             Response::error(StatusCode::NOT_IMPLEMENTED)
         }

@@ -122,7 +122,7 @@ impl<'a> Request<'a> {
     }
 
     /// Has rules hold for this exchange, in addition to those that hold already: they apply to its final response,
-    /// whoever makes it, also when the handler panics.
+    /// whatever makes it, also when the handler panics.
     pub fn set_policy(&self, policy: Rc<dyn Policy>) {
         self.policy.add(policy);
     }
@@ -162,7 +162,7 @@ impl<'a> Request<'a> {
         self.origin().host.or_else(|| self.authority())
     }
 
-    /// Returns whether the peer's forwarding fields count; `None` where no peer is trusted, and nobody looks at them.
+    /// Returns whether the peer's forwarding fields count; `None` where no peer is trusted, and they are not looked at.
     #[must_use]
     pub fn is_forwarded(&self) -> Option<bool> {
         let ingress = self.ingress.filter(|ingress| !ingress.trusted.is_empty())?;

@@ -139,7 +139,7 @@ pub struct Fields(Made);
 enum Made {
     /// Those that have them.
     Shared(Arc<Lines>),
-    /// The process's: nobody counts who has them.
+    /// The process's: its users are not counted.
     Fixed(&'static Lines),
 }
 
@@ -244,7 +244,7 @@ pub enum Body {
     /// All of it at once. What has to wait for the client is copied, for it may be a slice of the request's body,
     /// and those of a worker share large blocks.
     Bytes(Bytes),
-    /// All of it at once, and no slice of a request's body: shared with whoever else has it, however long it
+    /// All of it at once, and no slice of a request's body: shared with all who have it, however long it
     /// waits. A file in memory, say.
     Own(Bytes),
     /// All of it at once as [`Self::Bytes`], and then trailers.

@@ -68,7 +68,7 @@ pub struct Server {
 pub enum Listener {
     /// An address to bind; port 0 takes any that is free, also for UDP where HTTP/3 is served.
     Tcp(SocketAddr),
-    /// A path to bind. A socket file that nobody listens on is replaced, and the file is removed at
+    /// A path to bind. A socket file without a listener is replaced, and the file is removed at
     /// the end.
     Unix(PathBuf),
     /// A TCP socket that listens already, such as one that a supervisor handed in.
@@ -400,7 +400,7 @@ impl Server {
         if let (Some(metrics), Some(profile)) = (&metrics, &observed.profile) {
             metrics.set_profile(profile);
         }
-        // Whoever hears nothing of it pays nothing for it.
+        // Workers that hear nothing of it pay nothing for it.
         if tracing::enabled!(target: "bolide::watchdog", tracing::Level::WARN) {
             observed.beats = Some(Beats::default());
         }

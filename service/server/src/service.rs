@@ -177,7 +177,7 @@ impl HttpService {
     fn change(&mut self, change: Change) {
         match change {
             Change::Routes(routes) => {
-                // Whoever makes them has made them before: a panic now leaves the old ones.
+                // They were made before: a panic now leaves the old ones.
                 if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
                     self.router = router;
                     self.observer.set_routes(&mut self.router);

@@ -342,7 +342,7 @@ impl Session {
         let active = &mut self.exchanges[index];
         active.state.record.note_received(end, work.cx.now);
         if active.driver.is_none() && !active.state.phase.is_unanswered() {
-            // The response is under way, and nobody reads what else the client has to say.
+            // The response is under way, and what else the client has to say is not read.
             return self.connection.consumed(&mut work.cx, id, data.len());
         }
         let length = data.len() as u64;
@@ -386,7 +386,7 @@ impl Session {
                 }
             }),
             MessageKind::PassOn => self.pass_on(message.exchange, work),
-            // It is for the worker, and reaches it where nobody is.
+            // It is for the worker, and reaches it without a session.
             MessageKind::Changed(_)
             | MessageKind::HandOverLog(_)
             | MessageKind::Leave(_)

@@ -53,7 +53,7 @@ impl Segment {
 /// Bytes that a job has read. Empty while it reads.
 type Slot = Arc<Mutex<Option<io::Result<Bytes>>>>;
 
-/// The body: at most one piece of it is in memory, beside what the connection holds.
+/// The body: at most one piece of it is in memory, in addition to what the connection holds.
 #[derive(Debug)]
 pub(crate) struct FileBody {
     segments: VecDeque<Segment>,

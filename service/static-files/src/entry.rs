@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::body::Version;
 use crate::disk::Stamp;
 
-/// Memory of one entry beside its contents, in bytes: names, fields, tables. A generous guess.
+/// Memory of one entry without its contents, in bytes: names, fields, tables. A generous guess.
 const ENTRY_BYTES: usize = 2048;
 
 /// A file and its compressed variants.
@@ -157,7 +157,7 @@ impl Variant {
 }
 
 /// Which file, its last change of any kind, its length, and the coding. The time of the last change of content is
-/// not enough: whoever copies files sets it. The time of any change is the kernel's own, and no two contents of a file
+/// not enough: programs that copy files set it. The time of any change is the kernel's own, and no two contents of a file
 /// of the same length have it in common, unless they changed within one tick of its clock.
 fn opaque_tag(source: &Source) -> String {
     let Stamp { length, changed, identity: (_, number), .. } = source.stamp;

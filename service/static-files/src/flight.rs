@@ -45,7 +45,7 @@ impl Drop for Held {
     }
 }
 
-/// Memory of one waiting request beside its head, in bytes: itself and its handles.
+/// Memory of one waiting request without its head, in bytes: itself and its handles.
 const WAITING_ONE_BYTES: usize = 320;
 
 impl Waiting {
@@ -125,7 +125,7 @@ impl Flight {
         }
     }
 
-    /// Takes everybody who waits; nobody can join any more.
+    /// Takes all that wait; none can join any more.
     pub(crate) fn land(&self) -> Vec<Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }

@@ -217,7 +217,7 @@ impl Worker {
         }
     }
 
-    /// Has a file looked at before it gets too old, so that nobody has to wait for that.
+    /// Has a file looked at before it gets too old, so that no request has to wait for that.
     #[cold]
     fn refresh(&self, state: &mut State, name: &str, known: Arc<Entry>, now: Instant) {
         if !state.flights.contains_key(name) {
@@ -321,7 +321,7 @@ impl Worker {
         let name: Box<str> = name.into();
         let job = move || {
             let load = || site.load(&name, known.as_ref(), asked);
-            // Whoever waits has to be told, whatever went wrong.
+            // Those that wait have to be told, whatever went wrong.
             let loaded = catch_unwind(AssertUnwindSafe(load)).unwrap_or(Loaded::Failed);
             inbox.put(Landed { name: name.clone(), loaded: loaded.clone(), asked });
             for waiting in flight.land() {

@@ -195,7 +195,7 @@ impl StaticFiles {
 
     /// Sets whether large files go by sendfile: over cleartext HTTP/1.1, on Linux, what the page cache holds of a range of
     /// [`SENDFILE_BYTES`](crate::limits::SENDFILE_BYTES) and more is not copied. A file that changes meanwhile ends
-    /// the connection by a reset; but bytes that wait in the kernel are the file's own, so that whoever writes into
+    /// the connection by a reset; but bytes that wait in the kernel are the file's own, so that a process that writes into
     /// it in place changes them, too. Files that are replaced by renaming need no care. Default: yes.
     #[must_use]
     pub fn sendfile(mut self, sendfile: bool) -> Self {

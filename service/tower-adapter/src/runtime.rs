@@ -36,7 +36,7 @@ impl Drop for Companion {
         if let Self::Own(runtime) = self
             && let Some(runtime) = runtime.take()
         {
-            // Whoever drops it may be a future, which must not wait.
+            // A future may drop it, which must not wait.
             runtime.shutdown_background();
         }
     }

@@ -313,7 +313,7 @@ where
         let stopper = StopAtDrop(Some(running.stopper()));
         let (sender, ended) = oneshot::channel();
         std::thread::Builder::new().name("joiner".into()).spawn(move || {
-            // Whoever waits for it may have gone.
+            // The waiting thread may have gone.
             let _ = sender.send(running.join().map(drop));
         })?;
         Ok(Running { stopper, ended, shutdown })
@@ -377,7 +377,7 @@ async fn completed(future: Option<Pin<Box<dyn Future<Output = ()> + Send>>>) {
     }
 }
 
-/// Shuts the server down when nobody waits for it any more.
+/// Shuts the server down when nothing waits for it any more.
 struct StopAtDrop(Option<Stopper>);
 
 impl StopAtDrop {

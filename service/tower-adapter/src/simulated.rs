@@ -67,7 +67,7 @@ fn run(seed: u64, faults: Faults, clients: u64) -> Run {
         simulation.connect(move |wire: &mut Wire<'_>| client.advance(wire));
         streams.push((asked, answers));
     }
-    // Rarer and rarer, until nobody is left who could begin to wait.
+    // Rarer and rarer, until none is left that could begin to wait.
     let mut tick = TICK;
     while simulation.now() < LONG {
         simulation.run_for(tick);

@@ -183,7 +183,7 @@ impl Tunnel {
                     self.piped = PIPE_BYTES.min(self.piped + count);
                     bytes::Buf::advance(front, count);
                 }
-                // The service has dropped its end: nobody wants the rest.
+                // The service has dropped its end: the rest is not wanted.
                 Poll::Ready(_) => {
                     io.consumed(front.len());
                     front.clear();

@@ -44,7 +44,7 @@ fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// A number that nobody can guess: the standard library's hasher is keyed by the operating system.
+/// A number that can't be guessed: the standard library's hasher is keyed by the operating system.
 fn unguessable() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -65,7 +65,7 @@ fn converse(authority: &str, path: &str, echoes: bool) -> io::Result<Bytes> {
                 && let Some(message) = assembly.push(payload, end)
             {
                 if echoes {
-                    // The peer may have closed: then nobody waits for it.
+                    // The peer may have closed: then nothing waits for it.
                     let _ = codec.send(kind, message);
                 } else {
                     last = message;

@@ -78,7 +78,7 @@ impl Wire {
 
     /// Ends our side.
     pub(crate) fn half_close(&mut self) {
-        // Whoever has closed already doesn't hear this either.
+        // A peer that has closed already doesn't hear this either.
         drop(self.stream.shutdown(Shutdown::Write));
     }
 

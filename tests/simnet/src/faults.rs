@@ -50,7 +50,7 @@ pub struct Faults {
     pub reset: u32,
     /// Accepts that fail, for lack of descriptors or because the peer has gone.
     pub accept_failure: u32,
-    /// Connections outward that nobody answers to: they are refused.
+    /// Connections outward that are refused.
     pub refusal: u32,
     /// Misfortune of the call with this number, counted from 0 over all calls of the worker.
     pub at_call: Option<(u64, Misfortune)>,

@@ -211,7 +211,7 @@ impl Network {
         let state = &mut self.lines[line];
         state.toward.coming -= bytes.len();
         if state.closed {
-            // Nobody is there any more: the response is a reset.
+            // The worker has closed it: the response is a reset.
             self.reset_soon(line);
         } else if !state.toward.reset_arrived {
             state.toward.arrived.extend(bytes);

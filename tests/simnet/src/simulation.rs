@@ -86,7 +86,7 @@ impl<S: Service> Simulation<S> {
     }
 
     /// Answers the connections that the worker makes to `to`, each by a far end that `make` makes.
-    /// Where nobody answers, connections are refused.
+    /// Where there is no far end, connections are refused.
     pub fn answer<C: Client + 'static>(
         &mut self,
         to: Destination,

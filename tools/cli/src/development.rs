@@ -28,7 +28,7 @@ const KEY: &str = "development-ca.key";
 /// Maker of a certificate for development.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Made {
-    /// Nobody vouches for it.
+    /// No authority has signed it.
     SelfSigned,
     /// The CA whose certificate is in this file.
     By(PathBuf),

@@ -91,7 +91,7 @@ pub(crate) struct AccessLogSettings {
 }
 
 impl AccessLogSettings {
-    /// With the default limits, of nobody's asking.
+    /// With the default limits, and every line.
     pub(crate) fn new(target: LogTarget, format: LogFormat) -> Self {
         Self { target, format, limits: LogLimits::default(), sample: (1.0, false), place: None }
     }
@@ -204,7 +204,7 @@ pub(crate) struct Observation {
 
 impl Observation {
     /// Opens the log, starts the operator's listener, and from here on events are reported.
-    /// `other`: what is shown beside the server and its upstreams; `admin`: sockets in the place of the listener's address.
+    /// `other`: what is shown next to the server and its upstreams; `admin`: sockets in the place of the listener's address.
     pub(crate) fn start(
         settings: Settings,
         arguments: &Arguments,

@@ -292,7 +292,7 @@ fn serve(
     let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
     let life_signs = notifier.watch(running.pulse()).map_err(|error| error.to_string())?;
     pid_file.as_ref().map_or(Ok(()), PidFile::write)?;
-    // Nobody may want to read it.
+    // It need not be read.
     let _ = announce(&Announced {
         running: &running,
         plan,
@@ -374,7 +374,7 @@ fn leave(
             );
             notifier.handed_over(*successor, status);
             upgrade.close();
-            // First, so that nobody who asks the new process hears that the old one drains.
+            // First, so that no client of the new process hears that the old one drains.
             live.observation.hand_over();
             live.issuance.hand_over();
             live.running.hand_over();

@@ -129,7 +129,7 @@ fn watch_signals(news: Sender<News>) -> io::Result<()> {
     Ok(())
 }
 
-/// Scrapes until nobody wants it.
+/// Scrapes until it is no longer wanted.
 fn scrape_on(url: &Endpoint, client: &Client, interval: Duration, news: &Sender<News>) {
     let mut due = Instant::now() + interval;
     loop {

@@ -57,7 +57,7 @@ pub(crate) fn flat(count: usize, ns: u64) -> Latencies {
     latencies(&vec![ns; count])
 }
 
-/// A second in which 1000 requests were answered in a millisecond each, and nobody was busy.
+/// A second in which 1000 requests were answered in a millisecond each, and no core was busy.
 pub(crate) fn quiet(load: Load) -> PhaseReport {
     let counts = Counts {
         due: 1000,

@@ -79,7 +79,7 @@ pub struct Arguments {
     /// Settings of connections.
     #[command(flatten)]
     pub dialing: DialingArguments,
-    /// Measurements beside the transfer.
+    /// Measurements during the transfer.
     #[command(flatten)]
     pub probes: ProbeArguments,
     /// Write all figures as JSON; -: to the standard output
@@ -93,7 +93,7 @@ pub struct Arguments {
     pub server_pid: Option<u32>,
 }
 
-/// Measurements beside the transfer.
+/// Measurements during the transfer.
 #[derive(Debug, Clone, Args)]
 pub struct ProbeArguments {
     /// Probe latency before and during the transfer: on its connection, on another one, at another

@@ -1,4 +1,4 @@
-//! Limits of what the measuring client takes from a server beside payload.
+//! Limits of what the measuring client takes from a server in addition to payload.
 
 /// The description of measurement resources at `/.well-known/nq`; what is longer is cut off and can't be read then.
 /// Default: 64 KiB. Unit: bytes. Reason: three URLs and a host's name take less than 1 KiB.

@@ -268,7 +268,7 @@ impl Running<'_> {
     }
 }
 
-/// The probes beside a transfer.
+/// The probes during a transfer.
 struct Probers {
     probing: Probing,
     own: Prober,

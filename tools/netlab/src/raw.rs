@@ -44,7 +44,7 @@ pub struct Transfer {
     /// Peak memory isn't the transfer's own, so it isn't here; this is what TCP used.
     pub congestion: Option<String>,
     /// Segments that this side's network namespace sent again meanwhile; `None` where that is not
-    /// known. In a lab nobody else is there.
+    /// known. In a lab nothing else is there.
     pub retransmits: Option<u64>,
 }
 
@@ -149,7 +149,7 @@ fn serve(mut stream: TcpStream, congestion: Option<&str>) -> io::Result<(Request
     let request = match request::read(&mut stream, RAW_REQUEST_TIMEOUT) {
         Ok(request) => request,
         Err(error) => {
-            // Whoever asked for nonsense may be gone already.
+            // A client that asked for nonsense may be gone already.
             let _ = stream.write_all(format!("error: {error}\n").as_bytes());
             return Err(error);
         }

@@ -162,7 +162,7 @@ fn run(
     }
 }
 
-/// FNV-1a: tells versions of files apart; nobody attacks it here.
+/// FNV-1a: tells versions of files apart; it is not attacked here.
 struct Fnv(u64);
 
 impl Fnv {

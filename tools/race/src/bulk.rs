@@ -145,7 +145,7 @@ impl OfRace {
 }
 
 /// Returns what `bulk.json` in a directory says, as a part of a race's page; `None` where there is none. One that can't be read is a warning: a race
-/// that took an hour has its page even if a file beside it is broken.
+/// that took an hour has its page even if a file next to it is broken.
 pub(crate) fn part(folder: &Path) -> Option<Part> {
     show::part(folder).unwrap_or_else(|error| {
         eprintln!("warning: {error}; the report is without bulk transfers");
@@ -180,7 +180,7 @@ fn put(out: &Path, name: &str, text: String) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// Writes figures beside a report.
+/// Writes figures next to a report.
 fn put_json(out: &Path, name: &str, figures: &impl Serialize) -> Result<(), String> {
     let json = serde_json::to_string(figures).map_err(|error| error.to_string())?;
     put(out, name, json + "\n").map(drop)

@@ -191,7 +191,7 @@ impl Cell {
         own.iter().chain(others.filter(|(name, _)| own.iter().all(|(own, _)| own != name)))
     }
 
-    /// Returns what the backend of a proxy is asked; `None`: nobody stands behind.
+    /// Returns what the backend of a proxy is asked; `None`: there is no backend.
     #[must_use]
     pub fn behind(&self) -> Option<Self> {
         let route = match self.route {

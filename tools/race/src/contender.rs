@@ -76,7 +76,7 @@ pub struct Detect {
 /// How a contender is built from sources of ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// A directory beside the TOML file.
+    /// A directory next to the TOML file.
     pub sources: String,
     /// Files and directories that the build takes from elsewhere, as seen from the TOML file's directory:
     /// it is done again when they change. Only a checkout has them, not a program that carries the
@@ -106,7 +106,7 @@ const fn build_seconds() -> u32 {
 /// How a contender is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// Files that are made from templates: name in `{run}`, and the template beside the TOML file.
+    /// Files that are made from templates: name in `{run}`, and the template next to the TOML file.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Program and arguments.
@@ -343,7 +343,7 @@ impl Contender {
         cells.iter().any(|cell| self.plays(cell) || cell.behind().is_some_and(plays))
     }
 
-    /// A cell like `cell` that the same process serves, whose response nobody can know beforehand: random bytes that
+    /// A cell like `cell` that the same process serves, whose response can't be known beforehand: random bytes that
     /// come back, a random size, one of many files. `None` if it serves none.
     pub(crate) fn surprising(&self, cell: &Cell, random: &mut Rng) -> Option<Cell> {
         let size = 1 + random.usize(..SURPRISE_BYTES_MAX);

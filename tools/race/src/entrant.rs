@@ -100,7 +100,7 @@ impl Running {
         for path in &self.writes {
             let name = path.file_name().unwrap_or(path.as_os_str()).display();
             let wrong = |error: std::io::Error| format!("its file `{name}`: {error}");
-            // Not a new one: whoever has it open goes on with it.
+            // Not a new one: a process that has it open goes on with it.
             let file = fs::OpenOptions::new().write(true).open(path).map_err(wrong)?;
             if file.metadata().map_err(wrong)?.len() == 0 {
                 return Err(format!("it has written nothing to `{name}`"));

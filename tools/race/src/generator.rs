@@ -273,7 +273,7 @@ pub struct Figures {
 
 impl Figures {
     /// Returns whether this run and `other` found server and generator equally far apart, all the time; true
-    /// where nobody looked.
+    /// where it was not looked at.
     pub(crate) fn is_as_far_as(&self, other: &Self) -> bool {
         are_alike([self.distance_ns, other.distance_ns])
     }

@@ -205,7 +205,7 @@ impl EntrantOutcome {
         self.figures().count() - self.quiet_runs().into_iter().flatten().count()
     }
 
-    /// One figure of each run, beside the same of the run of `other` that is nearest in time of those in which the
+    /// One figure of each run, next to the same of the run of `other` that is nearest in time of those in which the
     /// cores lay alike: of the same round, else of one before or after. No run is in two pairs.
     fn pairs(&self, other: &Self, figure: impl Fn(&Figures) -> f64) -> Vec<(f64, f64)> {
         let mut free = other.quiet_runs();

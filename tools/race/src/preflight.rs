@@ -14,7 +14,7 @@ const WATCH: Duration = Duration::from_millis(250);
 /// So many cores used by others are worth a warning.
 const FOREIGN_CORES_WARNED: f64 = 0.10;
 
-/// Descriptors beside those of the connections.
+/// Descriptors in addition to those of the connections.
 const FILES_BESIDE: u64 = 200;
 
 /// Findings of the look.

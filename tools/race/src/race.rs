@@ -198,7 +198,7 @@ impl Race<'_> {
         Ok(Some(outcome))
     }
 
-    /// The asked-for reference if it plays, else whoever comes first.
+    /// The asked-for reference if it plays, else the first.
     fn reference_of(&self, players: &[&Present]) -> String {
         let mut names = players.iter().map(|player| &player.contender.name);
         // The floor reads nothing of what is asked: others can't be held against it.

@@ -60,7 +60,7 @@ pub(crate) struct Exchange {
     pub(crate) fields: Vec<(String, String)>,
 }
 
-/// One in so many requests of a workload that repeats what is known asks for something that nobody can know.
+/// One in so many requests of a workload that repeats what is known asks for something that can't be known beforehand.
 const SURPRISE_ONE_IN: usize = 2000;
 
 impl Exchange {
@@ -75,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// Those of a run. Nobody can know them beforehand: bodies are random, and sizes are drawn. Where the workload's own
+    /// Those of a run. They can't be known beforehand: bodies are random, and sizes are drawn. Where the workload's own
     /// can be known, a few are [surprises](Contender::surprising), if the contender serves such. `content_type`: what the
     /// responses of the workload's own requests had when the contender was verified.
     pub(crate) fn all(
@@ -100,7 +100,7 @@ impl Exchange {
         all
     }
 
-    /// Returns what nobody can know, among requests that can be known; it has the workload's own fields and status.
+    /// Returns what can't be known beforehand, among requests that can be known; it has the workload's own fields and status.
     fn surprise(contender: &Contender, cell: &Cell, random: &mut Rng) -> Option<Self> {
         if cell.route.has_body() || cell.route == Route::Echo {
             return None;

@@ -23,7 +23,7 @@ const DURATION: Duration = Duration::from_secs(2);
 /// Time before it.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Time of a run beside its duration: starting the generator, connecting, looking closely.
+/// Time of a run in addition to its duration: starting the generator, connecting, looking closely.
 const OVERHEAD: Duration = Duration::from_millis(150);
 
 /// Time of a server to start, to be verified and to stop.

@@ -1,5 +1,5 @@
 //! A contender must answer right before it is timed: status, length, every byte of the body, the
-//! protocol that it claims, sizes that nobody could have prepared for, and bodies that arrive in
+//! protocol that it claims, sizes that can't be prepared for, and bodies that arrive in
 //! pieces. What is wrong is evidence, in one sentence.
 
 mod carrier;
@@ -84,7 +84,7 @@ impl Subject<'_> {
         })
     }
 
-    /// One question whose response nobody can know beforehand, whatever the cell asks; nothing where the contender serves
+    /// One question whose response can't be known beforehand, whatever the cell asks; nothing where the contender serves
     /// none.
     pub(crate) fn surprise(&self, seed: u64) -> Result<(), Flaw> {
         let mut random = Rng::with_seed(!seed);

@@ -131,7 +131,7 @@ impl Workplace {
         Ok(folder)
     }
 
-    /// Ports that nobody listens on, no two the same.
+    /// Ports without a listener, no two the same.
     pub(crate) fn ports(&mut self) -> Result<Ports, String> {
         let [plain, h2c, tls] = [self.held_port()?, self.held_port()?, self.held_port()?];
         Ok(Ports { plain: plain.1, h2c: h2c.1, tls: tls.1 })

@@ -6,7 +6,7 @@ use super::{Connection, Stack};
 
 impl Connection {
     /// How many bytes of a body the peer is sure to send before it waits for anything: what its length and its windows
-    /// say. 0: nobody knows.
+    /// say. 0: unknown.
     #[inline]
     #[must_use]
     pub fn expects(&self) -> u64 {

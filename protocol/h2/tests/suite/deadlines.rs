@@ -157,7 +157,7 @@ fn grpc_and_tunnels_may_be_silent() {
 fn the_clock_of_a_body_stands_while_nobody_wants_it() {
     let mut server = Subject::server();
     server.feed(&[raw::post(1), data(1, false, &[0; 100])].concat());
-    // The bytes lie here and nobody consumes them.
+    // The bytes are here and are not consumed.
     assert_eq!(wait(&mut server, 40 * SECOND), []);
     server.consumed(1, 100);
     server.turn();

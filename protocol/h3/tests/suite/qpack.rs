@@ -44,7 +44,7 @@ fn a_blocked_stream_hold_ends_in_time_and_is_counted() {
         other.feed_all(stream * 4, &referring());
     }
     other.refuses(64, &referring(), 0x200);
-    // The heads take too long; what was blocked is cancelled, and blocks nobody any more.
+    // The heads take too long; what was blocked is cancelled, and no longer blocks others.
     assert_eq!(server.later(Duration::from_secs(11)), []);
     assert!(server.connection.is_idle());
     assert_eq!(server.quic.bytes_of(11).len(), 1 + 16);

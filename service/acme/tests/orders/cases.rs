@@ -297,7 +297,7 @@ fn two_processes_order_once() {
 #[test]
 fn a_restart_after_a_failure_waits_as_long_as_before() {
     let (scratch, results) = (Scratch::new(), Results::default());
-    // Nobody listens there any more.
+    // There is no listener any more.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let settings = Settings {
         limits: AcmeLimits::default(),

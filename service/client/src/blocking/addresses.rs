@@ -37,7 +37,7 @@ impl Addresses {
         known.insert(name(target), (Instant::now(), addresses.to_vec()));
     }
 
-    /// Nobody was there: the name may have others by now.
+    /// There was no server: the name may have others by now.
     pub(crate) fn forget(&self, target: &Url) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(target));
     }

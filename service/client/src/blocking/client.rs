@@ -143,7 +143,7 @@ impl ClientBuilder {
                     own.connect(bell);
                     Agent::new(connection_limits(&limits), count, waiting, Arc::clone(&own))
                 });
-                // Whoever made the client waits for this.
+                // The maker of the client waits for this.
                 let _ = started.send(());
                 // A poller that fails ends the thread, and callers are told when their patience ends.
                 let _ = worker.run();
@@ -215,7 +215,7 @@ impl Drop for Engine {
         }
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // Nobody is left to tell how it ended.
+            // There is no owner left to tell how it ended.
             let _ = thread.join();
         }
     }
@@ -310,7 +310,7 @@ impl Client {
         let (sender, receiver) = mpsc::channel();
         let (host, port) = (target.host.clone(), target.port());
         let asked = self.engine.offload.submit(move || {
-            // Nobody may wait for it any more.
+            // Perhaps nothing waits for it any more.
             let _ = sender.send(resolve(&host, port));
         });
         asked.map_err(|error| failed(error.to_string()))?;

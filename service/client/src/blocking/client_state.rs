@@ -116,7 +116,7 @@ impl ClientState {
         let mut state = pending.lock();
         let Some(connection) = state.connection else {
             state.listed = false;
-            // Nobody waits for it any more.
+            // Nothing waits for it any more.
             if state.abandoned
                 && let Some((host, key)) = state.waits.take()
             {

@@ -220,7 +220,7 @@ impl ConnectionExchanges {
         pending.fail(error);
     }
 
-    /// The response is complete. What is left of the request nobody waits for any more.
+    /// The response is complete. Nothing waits for what is left of the request.
     fn complete(&mut self, at: usize, orders: &mut Orders<'_>) {
         let id = self.open[at].0;
         let pending = self.remove(at);
@@ -352,7 +352,7 @@ impl Owner for ConnectionExchanges {
                 let error = ClientError::aborted(&reason, self.eof);
                 self.fail(at, error);
             }
-            // Nobody waits for interim responses, and only servers reject.
+            // Callers don't wait for interim responses, and only servers reject.
             ExchangeEvent::Informational | ExchangeEvent::Rejected(_) => {}
         }
     }

@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Request,
     /// The server's name has no address.
     Resolve,
-    /// No connection could be made: nobody listens, or there is no way there.
+    /// No connection could be made: there is no listener, or there is no way there.
     Connect,
     /// The TLS handshake failed, or its certificate is not trusted.
     Tls,

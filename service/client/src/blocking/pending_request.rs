@@ -232,7 +232,7 @@ impl PendingRequest {
     }
 
     /// Waits until there is room for a piece of the request's body, and leaves it. `Ok(false)`: the response has
-    /// begun or the exchange is over, and nobody waits for it.
+    /// begun or the exchange is over, and nothing waits for it.
     pub(crate) fn push(
         self: &Arc<Self>,
         piece: Bytes,

@@ -219,7 +219,7 @@ impl Request {
 /// The body of a request that is under way.
 ///
 /// Writing waits as long as the server does not take what was written. A server that answers as it reads may
-/// take nothing more when nobody reads its response: then [`Self::response`] is to be read by another thread.
+/// take nothing more when its response is not read: then [`Self::response`] is to be read by another thread.
 /// Dropped before [`Self::finish`] or [`Self::close`], it breaks the request off.
 #[derive(Debug)]
 pub struct BodyWriter {

@@ -150,7 +150,7 @@ impl Service for AskService {
     }
 }
 
-/// Asks whoever is at `to`, until the connection is closed.
+/// Sends requests to `to`, until the connection is closed.
 fn run(speaks: Speaks, to: SocketAddr, timeout: Duration) -> Asked {
     let done = Rc::new(RefCell::new(None));
     let service = AskService {
@@ -193,13 +193,13 @@ pub(crate) fn ask(speaks: Speaks, pieces: &'static [&'static [u8]]) -> Asked {
     asked
 }
 
-/// How a connection ends that nobody takes.
+/// How a connection ends that is not accepted.
 pub(crate) fn refused() -> Ending {
     let to = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     run(Speaks::Http1, to, Duration::from_secs(10)).ending.unwrap()
 }
 
-/// How a TLS handshake ends that nobody answers.
+/// How a TLS handshake ends that gets no answer.
 pub(crate) fn silent_handshake() -> Ending {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();

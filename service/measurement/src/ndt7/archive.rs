@@ -216,7 +216,7 @@ fn write(directory: &Path, record: Record, ended: SystemTime) -> io::Result<()> 
     let (server_ip, server_port) = split(&facts.server);
     let version = concat!("bolide ", env!("CARGO_PKG_VERSION"));
     let key = if direction == Direction::Download { "Download" } else { "Upload" };
-    // Whoever collects the files sees whole ones only.
+    // A collector of the files sees whole ones only.
     let unfinished = directory.join(format!("{name}.unfinished"));
     let mut file = GzEncoder::new(File::create(&unfinished)?, Compression::default());
     // Measurements are JSON already.

@@ -11,7 +11,7 @@ const EARLY_EXIT: &str = "250";
 /// That many bytes.
 const EARLY_EXIT_BYTES: u64 = 250_000_000;
 
-/// Options that a client asks for beside the test itself.
+/// Options that a client asks for in addition to the test itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     /// A download ends once so many bytes were acknowledged.

@@ -63,7 +63,7 @@ impl Counts {
     }
 }
 
-/// The thread's face to the others. It ends when nobody can tell it anything any more.
+/// The thread's face to the others. It ends when all senders have gone.
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: SyncSender<Order>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A number that one thread writes.
 ///
-/// Adding is a load and a store, not a locked operation, for there is one writer; whoever reads sees some
+/// Adding is a load and a store, not a locked operation, for there is one writer; a reader sees some
 /// value that it had. A worker that is stuck in a handler can still be read, which a message to it could not.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);

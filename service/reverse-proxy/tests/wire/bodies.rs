@@ -96,7 +96,7 @@ fn an_upstream_that_answers_early_ends_the_upload() {
     }
 }
 
-/// How much an upstream can write while nobody reads, in bytes.
+/// How much an upstream can write without a reader, in bytes.
 const HELD_BYTES_MAX: usize = 16 << 20;
 
 #[test]

@@ -58,7 +58,7 @@ fn checks_of_a_proxy_that_was_replaced_end() {
     proxy.replace(checked(&[&url], LONG));
     // The interval is another: the checks are others too, and begin anew.
     until(&proxy.settings, 0, |stats| stats.health_checks == 1);
-    // The client of the checks before has one connection, which ends with it, once nobody checks any more.
+    // The client of the checks before has one connection, which ends with it, once there are no checks any more.
     assert_eq!(ends.recv_timeout(Duration::from_secs(10)), Ok(0));
     assert_eq!((behind.connections(), proxy.settings.stats()[0].health_checks), (2, 1));
 }

@@ -1,4 +1,4 @@
-//! Findings of the proxy about upstreams beside requests: health, and addresses.
+//! Findings of the proxy about upstreams that do not come from responses: health, and addresses.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! The content of a response on its way through an encoder, on the event loop or beside it.
+//! The content of a response on its way through an encoder, on the event loop or outside of it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ struct SharedEncoder {
     encoder: Mutex<Box<dyn BodyEncoder>>,
     is_ready: AtomicBool,
     has_failed: AtomicBool,
-    /// Nobody wants it any more.
+    /// It is no longer wanted.
     is_abandoned: AtomicBool,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct State {
     pub(crate) alarm: Option<Instant>,
     /// The client is told how long the response took since then.
     pub(crate) timed: Option<Instant>,
-    /// Decisions of the handlers about the response, whoever makes it.
+    /// Decisions of the handlers about the response, whatever makes it.
     pub(crate) policy: PolicySlot,
     /// The body is encoded on its way.
     pub(crate) encoded: Option<Box<Encoded>>,

@@ -355,7 +355,7 @@ impl Observer {
         }
     }
 
-    /// Ends what has ended since the last look at the clock: one look serves it all. Where nobody needs to
+    /// Ends what has ended since the last look at the clock: one look serves it all. Where none needs to
     /// know exactly, now is when the turn began.
     #[inline]
     fn settle(&mut self) -> Instant {

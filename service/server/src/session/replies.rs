@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Nobody wants the body that waits.
+    /// The body that waits is not wanted.
     pub(super) fn drop_waiting_body(&mut self, id: ExchangeId, work: &mut Work<'_>) {
         let Ok(index) = self.index(id) else { return };
         if let Some(OrElse { body: Some(body), .. }) =

@@ -1,4 +1,4 @@
-//! A server that another one takes over from, with the same sockets: nobody who asks notices.
+//! A server that another one takes over from, with the same sockets: no client notices.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

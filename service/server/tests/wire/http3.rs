@@ -1,4 +1,4 @@
-//! RFC 9114, RFC 7838: HTTP/3 beside TLS, by our own client over a real socket.
+//! RFC 9114, RFC 7838: HTTP/3 next to TLS, by our own client over a real socket.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -287,7 +287,7 @@ fn requests_over_http3_find_the_handlers_of_the_others() {
 fn early_requests_are_served_where_a_replay_does_no_harm() {
     let rules = HandshakeRules { early_data: true, ..HandshakeRules::default() };
     let metrics = Metrics::new();
-    // Nobody reads what the connections are told at the end.
+    // What the connections are told is not read at the end.
     let drain = Duration::from_millis(10);
     let server = Server::new().workers(2).http3(true).metrics(&metrics).drain(drain);
     let running = server.https("127.0.0.1:0", &tls_of(rules)).start(routes).expect("a free port");

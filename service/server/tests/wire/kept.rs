@@ -165,7 +165,7 @@ fn who_sends_to_a_client_that_has_gone_is_told_so() {
     let events = senders.recv().expect("a request");
     drop(client);
     let text = "x".repeat(64 * 1024);
-    // The system takes some before it says that nobody reads.
+    // The system takes some before it says that there is no reader.
     while let Ok(()) = events.send(event(&text)) {}
     assert_eq!(events.try_send(event("more")), Err(EventError::Gone));
 }

@@ -270,7 +270,7 @@ fn a_line_belongs_to_the_log_in_force_when_it_was_made() {
     assert_eq!(written(&other), ["/ping?reopened"; 2]);
     assert_eq!((written(&one).len(), written(&moved).len()), (2, 2));
     assert_eq!((log.stats().written, log.stats().dropped, log.stats().failed), (6, 0, 0));
-    // Nobody is left who could have lines.
+    // No connection is left that could have lines.
     log.reopen();
 }
 

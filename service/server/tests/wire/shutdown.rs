@@ -32,7 +32,7 @@ fn open_exchanges_are_completed() {
     asked.wait();
     let address = served.address;
     let ending = std::thread::spawn(move || served.shut_down());
-    // An idle connection is closed, and nobody listens any more.
+    // An idle connection is closed, and there is no listener any more.
     assert_eq!(idle.rest(), b"");
     assert!(TcpStream::connect(address).is_err());
     asked.wait();

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A directory `root` with things in it, beside things that nobody may see.
+/// A directory `root` with things in it, next to things that must not be seen.
 struct Tree {
     temporary: TempDir,
 }

@@ -38,7 +38,7 @@ impl Site {
         Self::serving(folder, files)
     }
 
-    /// Serves what these serve, beside `/ping`.
+    /// Serves what these serve, and `/ping`.
     pub(crate) fn serving(folder: TempDir, files: StaticFiles) -> Self {
         Self::serving_within(folder, files, Limits::default())
     }

@@ -260,7 +260,7 @@ fn a_client_that_takes_nothing_of_a_file_is_given_up() {
     client.send("GET", "/large", &[]);
     assert_eq!(client.head().0, 200);
     let asked = Instant::now();
-    // Nobody reads: were there no deadline for writing, the patience of the shutdown would end it.
+    // There is no reader: were there no deadline for writing, the patience of the shutdown would end it.
     let counted = site.counted();
     assert_eq!(counted.closed.stalled, 1, "after {:?}: {counted:?}", asked.elapsed());
 }

@@ -161,7 +161,7 @@ impl http_body::Body for Pieces {
 
 async fn answer(counted: Counted, request: Request<Body>) -> Result<Response<Pieces>, Infallible> {
     let world = Rc::clone(&counted.0);
-    // Whoever comes lets one go who waits: over this worker's own mailbox.
+    // Each that comes lets one go that waits: over this worker's own mailbox.
     world.release_one();
     assert!(request.extensions().get::<Informational>().is_none_or(|handle| {
         handle.send(http::StatusCode::CONTINUE, http::HeaderMap::new()).is_err()

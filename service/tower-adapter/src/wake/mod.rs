@@ -17,7 +17,7 @@ pub(crate) struct Bell {
     worker: MovableWaker,
 }
 
-/// A bell, and the waker that rings it: made together, so that an exchange that nobody else learns of
+/// A bell, and the waker that rings it: made together, so that an exchange that nothing else learns of
 /// touches no count.
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -27,7 +27,7 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// That of a request's exchange, which is about to be polled. `spare` is one that an exchange before
-    /// it left: it is used again when nobody else holds its bell.
+    /// it left: it is used again when its bell is held nowhere else.
     #[inline]
     pub(crate) fn of(request: &Request<'_>, spare: Option<Self>) -> Self {
         if let Some(ring) = spare

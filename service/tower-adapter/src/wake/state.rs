@@ -1,4 +1,4 @@
-//! State of an exchange's wakes: the one atomic between its worker and whoever wakes it.
+//! State of an exchange's wakes: the one atomic between its worker and its wakers.
 //!
 //! A wake while the exchange is polled is kept for the end of that poll, so none is lost; only the
 //! first of many wakes of a resting exchange costs a mail.
@@ -9,7 +9,7 @@ use super::AtomicU8;
 
 /// Nothing is to be done.
 const RESTING: u8 = 0;
-/// A mail to the worker is under way, or is about to be sent by whoever rang.
+/// A mail to the worker is under way, or is about to be sent by the waker that rang.
 const RUNG: u8 = 1;
 /// The worker polls.
 const POLLED: u8 = 2;
@@ -26,7 +26,7 @@ impl State {
         Self(AtomicU8::new(POLLED))
     }
 
-    /// Becomes that of another exchange, which is being polled, when nobody can ring for the one before.
+    /// Becomes that of another exchange, which is being polled, when no waker can ring for the one before.
     pub(crate) fn reset(&self) {
         self.0.store(POLLED, Ordering::Release);
     }

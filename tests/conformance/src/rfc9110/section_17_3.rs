@@ -1,5 +1,5 @@
-//! RFC 9110 §17.3: attacks based on file and path names. A file named `secret` lies beside the directory
-//! that is served, another beside `files` in it.
+//! RFC 9110 §17.3: attacks based on file and path names. A file named `secret` is next to the directory
+//! that is served, another next to `files` in it.
 
 use crate::{After, Case};
 

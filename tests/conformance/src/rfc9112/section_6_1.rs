@@ -80,7 +80,7 @@ fn with_length() -> Vec<Case> {
     ]
 }
 
-/// Codings that nobody here can decode, or that leave the end of the request open.
+/// Codings that can't be decoded here, or that leave the end of the request open.
 fn unknown() -> Vec<Case> {
     let wrong = [
         ("coding-unknown", "Transfer-Encoding: lzma"),

@@ -1,4 +1,4 @@
-//! ndt7-client-go 0.10.1, unmodified: both directions, with and without TLS, and beside `bolide measure`.
+//! ndt7-client-go 0.10.1, unmodified: both directions, with and without TLS, and compared with `bolide measure`.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -75,10 +75,10 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// Rate of the relay in each direction, in bits per second.
 const PATH_BITS: f64 = 40_000_000.0;
 
-/// The relay makes up for so much of a delay: little beside a test of ten seconds.
+/// The relay makes up for so much of a delay: little compared with a test of ten seconds.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
-/// Size of the relay's and its sockets' buffers: little beside a test of ten seconds.
+/// Size of the relay's and its sockets' buffers: little compared with a test of ten seconds.
 const RELAY_BUFFER_BYTES: usize = 32 * 1024;
 
 /// Carries each connection to `server`, both ways at [`PATH_BITS`]: on a path of a known rate two clients can be

@@ -19,7 +19,7 @@ fn connect(openssl: &Path, server: &Server, options: &[&str], input: &[u8]) -> F
         .spawn()
         .expect("openssl can be started");
     let mut stdin = child.stdin.take().expect("stdin is piped");
-    // If the handshake failed, nobody reads this.
+    // Not read if the handshake failed.
     drop(stdin.write_all(input));
     drop(stdin);
     finish(child)

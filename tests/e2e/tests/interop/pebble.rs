@@ -164,7 +164,7 @@ respond = "pong"
     }
 }
 
-/// Ports that nobody has, for TCP and UDP: all are bound before one is free again.
+/// Unused ports, for TCP and UDP: all are bound before one is free again.
 fn free_ports() -> [u16; 6] {
     let sockets = [(); 6].map(|()| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -363,7 +363,7 @@ storage = "acme"
     // Not even with another name's certificate.
     assert!(!ping("a.test", &["--insecure"]).status.success());
     server.said("there is no certificate for `a.test`");
-    // RFC 8737: nobody validates a name now.
+    // RFC 8737: no name is validated now.
     let validation =
         ["s_client", "-connect", Server::authority(server.https()), "-alpn", "acme-tls/1"];
     let said = run(&openssl, validation.iter().chain(&["-servername", "file.test"])).both();
@@ -371,7 +371,7 @@ storage = "acme"
     check_storage(&folder.join("acme"));
 }
 
-/// Nobody else reads what is stored.
+/// Only the owner reads what is stored.
 fn check_storage(storage: &Path) {
     use std::os::unix::fs::PermissionsExt;
     for entry in fs::read_dir(storage).unwrap().map(Result::unwrap) {

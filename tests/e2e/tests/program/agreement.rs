@@ -1,5 +1,5 @@
-//! `bolide load` beside wrk and h2load on a server of somebody else's, whose rate is known: nginx lets so many
-//! requests per second through. Nobody is full then, and all must say the same.
+//! `bolide load` compared with wrk and h2load on a foreign server, whose rate is known: nginx lets so many
+//! requests per second through. No core is full then, and all must say the same.
 
 use std::path::Path;
 

@@ -105,7 +105,7 @@ fn a_body_waits_until_its_senders_password_was_verified() {
     std::fs::write(&large, "0123456789abcdef".repeat(30_000)).unwrap();
     let data = format!("@{}", large.display());
     let alice = hash("secret");
-    // Each has a server of its own, which remembers nobody.
+    // Each has a server of its own, which remembers no address.
     for version in VERSIONS {
         for data in ["short", &data] {
             let routes = format!(

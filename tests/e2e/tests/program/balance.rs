@@ -29,7 +29,7 @@ fn ask(server: &Server, request: &str) -> TcpStream {
     stream
 }
 
-/// The name of whoever answers.
+/// The name of the upstream that responds.
 fn name(server: &Server) -> String {
     let request = "GET /name HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     let mut answer = String::new();

@@ -38,7 +38,7 @@ fn connect_to(openssl: &Path, url: &str, options: &[&str]) -> Finished {
         .stderr(Stdio::piped())
         .spawn()
         .expect("openssl can be started");
-    // If the handshake failed, nobody reads this.
+    // Not read if the handshake failed.
     drop(child.stdin.take().expect("stdin is piped").write_all(REQUEST));
     finish(child)
 }

@@ -1,4 +1,4 @@
-//! `bolide serve --root`: a directory, and which of the built-in routes are left beside it.
+//! `bolide serve --root`: a directory, and which of the built-in routes are left.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -32,7 +32,7 @@ fn one_sentence(arguments: &[&str], words: &[&str]) {
     }
 }
 
-/// An address on which nobody listens.
+/// An address without a listener.
 fn free() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()

@@ -151,7 +151,7 @@ fn goaccess_reads_the_plain_formats() {
     }
 }
 
-/// The thread that writes hangs in a pipe that nobody reads: its queue overflows.
+/// The thread that writes hangs in a pipe without a reader: its queue overflows.
 #[test]
 fn an_overflow_of_the_log_queue_is_counted_and_serving_goes_on() {
     const REQUESTS: u32 = 100_000;
@@ -313,7 +313,7 @@ fn tls_is_counted_and_logged() {
     let url = format!("{}/ping", server.https());
     let common = ["load", "--insecure", "--new-connections", "-c", "1", "-n", "10", "--quiet"];
     run(program(), common.iter().chain(&["--http2", "--resume", &url])).well();
-    // Whoever speaks no TLS is told so by an alert, and counted.
+    // A client that speaks no TLS is told so by an alert, and counted.
     let mut stream = TcpStream::connect(Server::authority(server.https())).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();

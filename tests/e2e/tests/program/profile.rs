@@ -54,7 +54,7 @@ fn the_split_stands_in_a_table_in_json_and_in_top() {
     assert!(stages.len() == 9 && (share - 1.0).abs() < 0.01, "{json}");
 }
 
-/// One client that waits for each response leaves the cores idle most of the time: nobody takes them away in the middle
+/// One client that waits for each response leaves the cores idle most of the time: nothing takes them away in the middle
 /// of many turns.
 #[test]
 fn few_turns_are_dropped_on_a_quiet_load() {

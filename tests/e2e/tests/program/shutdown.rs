@@ -72,7 +72,7 @@ fn a_download_comes_to_its_end() {
     server.terminate();
     wait_until_refused(&server);
     let mut content = Vec::new();
-    // The server closes afterwards, although nobody asked for it.
+    // The server closes afterwards, although no client asked for it.
     stream.read_to_end(&mut content).unwrap();
     assert_eq!(content.len(), SIZE);
     assert!(server.wait().success());

@@ -1,4 +1,4 @@
-//! A thousand uploads that stop in the middle of a frame, beside ten thousand connections that have
+//! A thousand uploads that stop in the middle of a frame, next to ten thousand connections that have
 //! nothing to say: what they make the running server hold.
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Parts of messages beside bodies, through every pair of versions, between curl or our client and Go: interim
+//! Parts of messages other than bodies, through every pair of versions, between curl or our client and Go: interim
 //! responses, HEAD, `Expect`, trailers both ways.
 
 use bolide::client::{Client, Trust};

@@ -133,7 +133,7 @@ impl Instance {
         self.wait();
     }
 
-    /// As [`Self::upgrade`], and waits until the old process has ended: it answers beside the new one for a moment.
+    /// As [`Self::upgrade`], and waits until the old process has ended: it responds next to the new one for a moment.
     pub(crate) fn upgrade_fully(&mut self) {
         let before = self.id;
         self.upgrade();

@@ -1,4 +1,4 @@
-//! SIGUSR2: the program on the disk takes over, and nobody who asks notices.
+//! SIGUSR2: the program on the disk takes over, and no client notices.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,7 @@ fn install(folder: &Path) -> Installed {
     path
 }
 
-/// Puts another program in its place, as an installation does: written beside it, then renamed.
+/// Puts another program in its place, as an installation does: written next to it, then renamed.
 fn replace(path: &Path, content: &[u8]) {
     let beside = path.with_extension("new");
     fs::write(&beside, content).expect("target can be written");

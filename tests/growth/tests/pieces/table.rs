@@ -7,7 +7,7 @@ use bolide_launcher::decide;
 use crate::cost::Cost;
 use crate::{http3, parts, proxy, server};
 
-/// How likely it is, at most, that a square is taken for a straight line: that of a list was in none of 1,000 runs beside busy loops.
+/// How likely it is, at most, that a square is taken for a straight line: that of a list was in none of 1,000 runs next to busy loops.
 const BY_CHANCE: f64 = 0.03;
 
 /// Factor that four times as many pieces may take: 4 is a straight line, 16 a square.

@@ -228,7 +228,7 @@ fn assert_echoed(head: &MetadataMap, trailers: &MetadataMap) {
 async fn custom_metadata(client: &mut Client) {
     let request = SimpleRequest { response_size: 1, payload: zeros(1), response_status: None };
     let answer = client.call(with_metadata(request)).await.unwrap();
-    // tonic's client puts the trailers of a unary call beside its head.
+    // tonic's client puts the trailers of a unary call next to its head.
     assert_echoed(answer.metadata(), answer.metadata());
 
     let (sender, receiver) = mpsc::channel(1);

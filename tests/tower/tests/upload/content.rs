@@ -1,4 +1,4 @@
-//! Content that is uploaded: bytes that nobody has to hold, and that tell their place.
+//! Content that is uploaded: bytes that need not be held, and that tell their place.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! A TOML file as sections whose keys are taken one by one: what nobody takes is a mistake with a place.
+//! A TOML file as sections whose keys are taken one by one: what is not taken is a mistake with a place.
 
 use std::borrow::Cow;
 use std::fs;
@@ -86,7 +86,7 @@ impl<'d> Section<'d> {
         self.document.place(self.span.clone())
     }
 
-    /// Returns where the value of a key stands that nobody has taken yet; where the section begins if there is none.
+    /// Returns where the value of a key stands that has not been taken yet; where the section begins if there is none.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         let value = self.left.iter().find(|(known, _)| known.get_ref() == key);
         value.map_or_else(|| self.place(), |(_, value)| self.document.place(value.span()))
@@ -231,7 +231,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Returns whether the value of a key that nobody has taken yet is a table.
+    /// Returns whether the value of a key that has not been taken yet is a table.
     pub(crate) fn is_table(&self, key: &str) -> bool {
         let is_it = |(known, value): &(Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>)| {
             known.get_ref() == key && matches!(value.get_ref(), DeValue::Table(_))
@@ -239,20 +239,20 @@ impl<'d> Section<'d> {
         self.left.iter().any(is_it)
     }
 
-    /// The keys that nobody has taken yet, in the order of the file.
+    /// The keys that have not been taken yet, in the order of the file.
     pub(crate) fn keys(&self) -> Vec<String> {
         let mut keys: Vec<_> = self.left.iter().map(|(key, _)| key).collect();
         keys.sort_by_key(|key| key.span().start);
         keys.into_iter().map(|key| key.get_ref().to_string()).collect()
     }
 
-    /// Returns where a key stands that nobody has taken yet.
+    /// Returns where a key stands that has not been taken yet.
     pub(crate) fn place_of_key(&self, key: &str) -> Place {
         let found = self.left.iter().find(|(known, _)| known.get_ref() == key);
         found.map_or_else(|| self.place(), |(known, _)| self.document.place(known.span()))
     }
 
-    /// Returns whether a key is there that nobody has taken yet.
+    /// Returns whether a key is there that has not been taken yet.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.left.iter().any(|(known, _)| known.get_ref() == key)
     }

@@ -220,7 +220,7 @@ fn read_routes(
     let routes: Vec<Route> = placed.into_iter().map(|one| one.route).collect();
     let routes = if routes.is_empty() { Routes::builtin() } else { Routes::new(routes, proxies) };
     let routes = routes.with_ndt7(ndt7).with_defaults(defaults);
-    // What only the router can tell: patterns that overlap, hosts that nobody can ask for.
+    // What only the router can tell: patterns that overlap, hosts that can't be asked for.
     routes.router().check().map_err(|error| {
         let said = places.iter().rev().find_map(|places| places.mistake(&error));
         said.unwrap_or_else(|| error.to_string())

@@ -37,7 +37,7 @@ pub(crate) struct AdminSettings {
 }
 
 impl AdminSettings {
-    /// Returns whether nobody reaches it who was not meant to.
+    /// Returns whether only those reach it who are meant to.
     pub(crate) fn may_be(&self) -> bool {
         self.public || self.address.ip().is_loopback()
     }
@@ -109,7 +109,7 @@ impl Admin {
     /// Ends it.
     pub(crate) fn stop(self) {
         self.running.shut_down();
-        // There is nobody left to tell.
+        // There is no process left to tell.
         let _ = self.running.join();
     }
 }

@@ -154,7 +154,7 @@ impl Events {
 
     /// Other events are reported from here on.
     pub(super) fn set(&self, levels: &Levels) {
-        // It fails only when nobody reports any more.
+        // It fails only when no sender is left.
         let _ = self.filter.reload(levels.filter());
     }
 }

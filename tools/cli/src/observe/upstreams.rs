@@ -25,7 +25,7 @@ const fn metric(
     Metric { name, kind, labels, help }
 }
 
-/// The label beside the upstream's name.
+/// The label next to the upstream's name.
 fn second_label(metric: &Metric) -> Option<&'static str> {
     metric.labels.split_once(", ").map(|(_, label)| label)
 }

@@ -16,7 +16,7 @@ use crate::development::{self, Made};
 /// upstream another.
 const FEW_FILES_COUNT: u64 = 4096;
 
-/// Facts to announce beside the plan.
+/// Facts to announce next to the plan.
 #[derive(Debug)]
 pub(super) struct Announced<'a> {
     pub(super) running: &'a Running,

@@ -198,7 +198,7 @@ fn deal_managers(
 }
 
 impl Predecessor {
-    /// A listener whose address was listened on before goes on with the same sockets. What nobody asks for any
+    /// A listener whose address was listened on before goes on with the same sockets. What is not asked for any
     /// more is closed here; until the predecessor closes it too, that one answers.
     fn deal(mut self, listen: &[Listen]) -> Result<Dealt, String> {
         let ready = self.ready.map(|number| take(number, HANDED_ON)).transpose()?;

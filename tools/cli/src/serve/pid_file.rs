@@ -72,7 +72,7 @@ impl PidFile {
         let own = format!("{}\n", std::process::id());
         if &text[..read] == own.as_bytes() && std::fs::remove_file(&self.path).is_err() {
             let emptied: io::Result<()> = self.file.set_len(0);
-            // There is nobody left to tell.
+            // There is no process left to tell.
             let _ = emptied;
         }
     }

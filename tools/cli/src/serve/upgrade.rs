@@ -134,7 +134,7 @@ impl Upgrade {
             return Err("no upgrade is in progress".to_owned());
         };
         let panicked = |_| Err("failed to wait for the new process".to_owned());
-        // It lives on, and is nobody's to wait for once this process has ended.
+        // It lives on, and can't be waited for once this process has ended.
         thread.join().unwrap_or_else(panicked).map(|child| child.id())
     }
 

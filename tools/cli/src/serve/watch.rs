@@ -48,7 +48,7 @@ pub(super) fn listen_to_signals() -> io::Result<(Receiver<Heard>, Sender<Heard>)
     Ok((receiver, tell))
 }
 
-/// Sources that are listened to, and what they can change beside the server.
+/// Sources that are listened to, and what they can change in addition to the server.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     pub(super) heard: Receiver<Heard>,
@@ -89,7 +89,7 @@ impl Watch<'_> {
 
     fn upgrade(&mut self, live: &mut Live<'_>) {
         let tell = self.tell.clone();
-        // Whoever listened has ended if nobody does.
+        // The listening thread has ended if there is none.
         let over = move || drop(tell.send(Heard::Successor));
         match self.upgrade.begin(|| live.running.prepare_handover(), over) {
             Ok(()) => eprintln!("bolide: upgrading: starting {}", self.upgrade.program().display()),

@@ -21,7 +21,7 @@ pub(super) fn run(runs: &CompareArguments) -> ExitCode {
     });
     match found {
         Ok(found) => {
-            // The exit code says the same where nobody reads.
+            // The exit code says the same where the output is not read.
             let _ = io::stdout().write_all(in_lines(&comparison::text(&found)).as_bytes());
             let is_worse = found.iter().any(|of| of.difference == Difference::Worse);
             ExitCode::from(if is_worse { BROKEN } else { 0 })

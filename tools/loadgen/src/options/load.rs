@@ -7,13 +7,13 @@ use bolide_probe::plan::{Arrivals, Load, Phase, Until};
 use super::arguments::LoadArguments;
 use crate::schedule::{DEFAULT_SHARES, Knee, Schedule, ramp, steps_of};
 
-/// How long a phase lasts when nobody says.
+/// How long a phase lasts, by default.
 const PHASE: Duration = Duration::from_secs(10);
 
-/// How long each phase of a search, and of a run with nothing but a URL, lasts when nobody says.
+/// How long each phase of a search, and of a run with nothing but a URL, lasts, by default.
 const SHORT_PHASE: Duration = Duration::from_secs(5);
 
-/// How long a ramp lasts when nobody says.
+/// How long a ramp lasts, by default.
 const RAMP: Duration = Duration::from_secs(30);
 
 /// Time that is not counted at the beginning by default: connections, caches and clock speeds

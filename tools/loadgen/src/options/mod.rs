@@ -38,19 +38,19 @@ use crate::output::push::{Collector, Protocol};
 use crate::schedule::Schedule;
 use arguments::{ConnectionArguments, OutputArguments};
 
-/// The connections of a run that nobody gives a number.
+/// The connections of a run, by default.
 const DEFAULT_CONNECTIONS: u64 = 10;
 
 /// More connections than this don't fit into the ports of one address, four times over.
 const MOST_CONNECTIONS: u64 = 250_000;
 
-/// The users of a scenario at a time, when nobody says.
+/// The users of a scenario at a time, by default.
 const DEFAULT_USERS: u64 = 10;
 
 /// More users than this at a time are a mistake.
 const MOST_USERS: u64 = 10_000_000;
 
-/// The connections of users who begin by the clock, when nobody says.
+/// The connections of users who begin by the clock, by default.
 const USERS_CONNECTIONS: u64 = 100;
 
 /// The most connections that users get without being asked.

@@ -27,7 +27,7 @@ const URLS: [Scheme; 4] = [Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss]
 /// The heaviest weight: the sum of all must stay small enough to draw from.
 const HEAVIEST: u32 = 1_000_000;
 
-/// A longer time without an event is a stall, when nobody says.
+/// A longer time without an event is a stall, by default.
 const STALL: Duration = Duration::from_secs(1);
 
 /// Fields, and the authority if a Host field overrides it.
@@ -184,7 +184,7 @@ pub(super) fn requests(
     if let Some(path) = &arguments.sources.urls {
         let named = |why: String| format!("--urls {}: {why}", path.display());
         let listed = list(&read_list(path).map_err(named)?).map_err(named)?;
-        // A URL beside a list only says which server the list's paths are of.
+        // A URL next to a list only says which server the list's paths are of.
         lines = listed;
     }
     let credentials = credentials(arguments)?;
@@ -323,7 +323,7 @@ pub(super) fn events(arguments: &RequestArguments) -> Option<EventsPlan> {
     Some(EventsPlan { stall_ns: u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX), format })
 }
 
-/// Returns what a request for a stream of events says of itself, where nobody else does.
+/// Returns the fields of a request for a stream of events, with those that are not given by default.
 fn streamed_fields(
     mut fields: Vec<(HeaderName, HeaderValue)>,
     arguments: &RequestArguments,

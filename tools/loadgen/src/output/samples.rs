@@ -33,7 +33,7 @@ const CORES: Metric = Metric {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     pub(super) metric: &'static Metric,
-    /// Beside the phase.
+    /// Next to the phase.
     pub(super) label: Option<(&'static str, &'static str)>,
     pub(super) value: f64,
 }

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// A number that nobody could have known before.
+/// A number that can't have been known before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Nonce(String);
 
@@ -42,7 +42,7 @@ impl Secret {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()), text }
     }
 
-    /// One that nobody knows.
+    /// Makes a secret of random bytes.
     pub(super) fn random() -> Result<Self, String> {
         Ok(Self::new(Some(Nonce::new()?.0)))
     }

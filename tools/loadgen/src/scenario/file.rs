@@ -18,13 +18,13 @@ use super::{SERVERS_COUNT, STEPS_COUNT, data, is_secret};
 use crate::given::{body_file, method};
 use crate::options::request::{fields as read_fields, statuses};
 
-/// Redirects that a step follows, when nobody says.
+/// Redirects that a step follows, by default.
 const REDIRECTS_COUNT: u8 = 5;
 
 /// Boundary of the parts of a multipart body (RFC 2046 §5.1.1); no part may contain it.
 const BOUNDARY: &str = "bolide-5f0c1b9e7a3d46288d21";
 
-/// Users, when nobody says how many.
+/// Users, by default.
 const USERS_COUNT: usize = 10;
 
 #[derive(Debug, Deserialize)]

@@ -38,7 +38,7 @@ pub const DEFAULT_SHARES: [f64; 2] = [0.5, 0.8];
 /// A closed loop slower than this, in requests per second, has no rate to take shares of.
 const LEAST_RATE: f64 = 0.1;
 
-/// Result of a schedule, beside the reports of its phases.
+/// Result of a schedule, in addition to the reports of its phases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// All was carried out.

@@ -44,7 +44,7 @@ pub const RETRANSMITTED_SHARE: f64 = 0.01;
 /// and a local network, and its round trips may be what takes the time.
 pub const LONG_PATH_NS: u64 = 500_000;
 
-/// Exchanges that move at least this many bytes each are limited by what carries them, when nobody
+/// Exchanges that move at least this many bytes each are limited by what carries them, when no core
 /// is busy: 64 KiB are more than a first flight of TCP and more than most windows' first size.
 pub const LARGE_EXCHANGE_BYTES: f64 = 65_536.0;
 

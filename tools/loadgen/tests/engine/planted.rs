@@ -98,7 +98,7 @@ struct Shared {
     received_bytes: AtomicU64,
     connections: AtomicU64,
     service: Mutex<()>,
-    /// Nobody is answered while this is held.
+    /// No response is sent while this is held.
     stall: Mutex<()>,
     gone: AtomicBool,
     sockets: Mutex<Vec<TcpStream>>,
@@ -166,12 +166,12 @@ impl Planted {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Answers nobody until the returned guard is dropped.
+    /// Sends no response until the returned guard is dropped.
     pub(crate) fn stall(&self) -> std::sync::MutexGuard<'_, ()> {
         self.shared.stall.lock().unwrap()
     }
 
-    /// Closes everything; whoever connects is refused.
+    /// Closes everything; connections are refused.
     pub(crate) fn die(&self) {
         if self.shared.gone.swap(true, Ordering::SeqCst) {
             return;

@@ -250,7 +250,7 @@ fn who_waits_for_a_stalled_server_has_waited_since_the_step_was_due() {
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert!(report.failures.is_empty(), "{:?}", report.failures);
     assert_eq!((report.counts.completed, report.kinds.users.unwrap().finished), (100, 100));
-    // Some 60 users began while nobody was served; the median of them waited half as long.
+    // Some 60 users began while none was served; the median of them waited half as long.
     let waited = report.times.latency.percentiles_ns["p75"];
     assert!(waited > 50_000_000, "{waited}");
     assert!(report.times.latency.max_ns >= 295_000_000, "{}", report.times.latency.max_ns);

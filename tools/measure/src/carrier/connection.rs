@@ -83,7 +83,7 @@ impl CarrierConnection {
         }
     }
 
-    /// Returns whether it can take a probe beside its requests.
+    /// Returns whether it can take a probe in addition to its requests.
     pub(super) fn takes_probes(&self) -> bool {
         self.multiplexes && self.is_open && self.probes.len() < PROBES_MAX
     }

@@ -1,4 +1,4 @@
-//! The thread that carries a transfer: connections with requests on them, and probes beside these.
+//! The thread that carries a transfer: connections with requests on them, and probes next to these.
 
 mod connection;
 mod feed;
@@ -147,7 +147,7 @@ impl Carrier {
             if let Err(error) = run(task, orders, news) {
                 let error = Some(format!("the event loop failed: {error}"));
                 let outcome = Outcome { error, ..Outcome::default() };
-                // Whoever would read it may have gone.
+                // Its reader may have gone.
                 let _ = last_words.send(News::Done(Box::new(outcome)));
             }
         })

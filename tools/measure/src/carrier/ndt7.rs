@@ -1,4 +1,4 @@
-//! ndt7 v0.11: bulk data in WebSocket messages, and measurements beside them.
+//! ndt7 v0.11: bulk data in WebSocket messages, and measurements next to them.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -29,7 +29,7 @@ const OVERHEAD_BYTES: u64 = 1 << 16;
 /// How often the server is told what we count, in nanoseconds (250 ms).
 const TELL_NS: u64 = 250_000_000;
 
-/// A number that nobody can guess: the standard library's hasher is keyed by the operating system.
+/// A number that can't be guessed: the standard library's hasher is keyed by the operating system.
 fn unguessable() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -52,7 +52,7 @@ pub(super) struct Ndt7 {
     codec: Codec,
     is_open: bool,
     /// Of an upload: the next message, encoded. Its bytes are sent again and again: their mask was not
-    /// to be guessed and their content is zeros, so nobody can choose what is on the wire (RFC 6455 §10.3).
+    /// to be guessed and their content is zeros, so no peer can choose what is on the wire (RFC 6455 §10.3).
     frame: Bytes,
     message_bytes: usize,
     /// Payload sent.

@@ -1,4 +1,4 @@
-//! Latency: small requests in an open loop, beside a transfer or without one.
+//! Latency: small requests in an open loop, during a transfer or without one.
 
 mod prober;
 mod pulse;

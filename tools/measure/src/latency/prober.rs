@@ -79,7 +79,7 @@ impl Prober {
         let thread = std::thread::Builder::new().name("probe".into()).spawn(move || {
             let last_words = sender.clone();
             if let Err(error) = run(task, orders, sender) {
-                // Whoever would read it may have gone.
+                // Its reader may have gone.
                 let _ = last_words.send(News::Lost(format!("the event loop failed: {error}")));
             }
         });

@@ -219,7 +219,7 @@ fn windows(facts: &Facts) -> Option<Verdict> {
     Some(verdict(Limit::Window, evidence))
 }
 
-/// The path, when nobody was busy.
+/// The path, when no core was busy.
 fn network(facts: &Facts) -> Option<Verdict> {
     let idle = |share: f64| share < IDLE;
     if !idle(facts.client_busiest) || !facts.server.is_none_or(|(share, _)| idle(share)) {

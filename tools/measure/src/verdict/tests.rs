@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A second of 1 Gbit/s in which nobody was busy.
+/// A second of 1 Gbit/s in which no core was busy.
 fn calm() -> Facts {
     Facts {
         direction: Direction::Download,

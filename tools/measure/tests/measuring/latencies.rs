@@ -1,4 +1,4 @@
-//! Latency beside a transfer.
+//! Latency during a transfer.
 
 use std::time::Duration;
 

@@ -61,7 +61,7 @@ pub struct Live {
 /// Keeps a lab until SIGTERM.
 pub(crate) fn keep() -> ExitCode {
     let mut line = String::new();
-    // Whoever started it has died if there is no order.
+    // The process that started it has died if there is no order.
     let order: Option<Order> =
         io::stdin().read_line(&mut line).ok().and_then(|_| serde_json::from_str(&line).ok());
     let Some(order) = order else {
@@ -87,7 +87,7 @@ pub(crate) fn keep() -> ExitCode {
         }
         Err(mistake) => {
             let usage = matches!(mistake, Mistake::Usage(_));
-            // Whoever waited for it may be gone: then this is why it failed.
+            // The process that waited for it may be gone: then this is why it failed.
             let _ = say(&Word::Failed { usage, sentence: mistake.to_string() });
             ExitCode::FAILURE
         }

@@ -148,7 +148,7 @@ fn read(place: &Path) -> Option<Record> {
     serde_json::from_slice(&fs::read(place.join("record.json")).ok()?).ok()
 }
 
-/// Removes labs that nobody keeps any more: their names.
+/// Removes labs without a keeper: their names.
 pub(crate) fn remove_leftovers() -> Result<Vec<String>, Mistake> {
     let mut names = Vec::new();
     for record in

@@ -15,7 +15,7 @@ pub(crate) const ETHERNET_BYTES: u64 = 14;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shaper {
-    /// Nobody: it is as fast as the machine.
+    /// Not limited: it is as fast as the machine.
     None,
     /// The kernel's token bucket.
     Tbf,

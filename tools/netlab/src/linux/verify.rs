@@ -1,4 +1,4 @@
-//! Behavior of a lab, measured after set-up: round trip and rates, beside what was asked.
+//! Behavior of a lab, measured after set-up: round trip and rates, compared with what was asked.
 
 mod rate;
 
@@ -112,7 +112,7 @@ pub(crate) fn asked_rtt(spec: &Spec, bytes: u64) -> Duration {
     spec.down.delay + spec.up.delay + sending(&spec.down) + sending(&spec.up)
 }
 
-/// Measures a lab that nobody uses yet.
+/// Measures a lab that is not used yet.
 pub(crate) fn measure(
     spec: &Spec,
     shapers: [Shaper; 2],

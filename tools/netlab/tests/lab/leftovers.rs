@@ -69,7 +69,7 @@ fn a_killed_start_leaves_nothing_after_the_next_one() {
     while !lines.next().unwrap().unwrap().contains("round trip") {}
     child.kill().unwrap();
     child.wait().unwrap();
-    // Its keeper finds that nobody waits for it.
+    // Its keeper finds that nothing waits for it.
     wait_until("the keeper removes the namespaces", || lab.namespaces().is_empty());
     let (_next, _) = Lab::up("after", "--no-verify");
     wait_until("the record is removed", || {

@@ -239,7 +239,7 @@ impl Judge {
         }
         let expected = match (&answer.body, digest) {
             (Body::Sha256(expected), Some(_)) => expected,
-            // Whoever comes first decides, also when two threads finish at once.
+            // The first to come decides, also when two threads finish at once.
             (Body::SameAsFirst(first), Some(digest)) => {
                 let (bytes, expected) = first.get_or_init(|| (seen.bytes, digest));
                 if *bytes != seen.bytes {

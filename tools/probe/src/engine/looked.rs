@@ -135,7 +135,7 @@ mod tests {
         let mut brief = connection(&mut service, 2);
         service.closing(&mut brief, &Planted(3));
         assert_eq!(service.retransmits(), 3);
-        // Nobody has asked how many of these there were when the measurement began.
+        // It was not asked how many of these there were when the measurement began.
         service.closing(&mut lasting, &Planted(50));
         assert_eq!(service.retransmits(), 3);
     }

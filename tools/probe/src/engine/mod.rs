@@ -63,13 +63,13 @@ use crate::plan::{Load, Phase, Plan, RequestKind, ServerAddress, Version};
 use crate::progress::{Control, Progress, RecordSink, Runner};
 use crate::report::{PhaseReport, TlsReport};
 
-/// File descriptors that a run needs beside its connections.
+/// File descriptors that a run needs in addition to its connections.
 const OTHER_FILES_COUNT: u64 = 64;
 
 /// Between the order to begin and the beginning: every thread has heard of it by then.
 const HEAD_START: Duration = Duration::from_millis(20);
 
-/// How long nobody may get through before the server counts as gone.
+/// How long no request may get through before the server counts as gone.
 const DOWN_TIME: Duration = Duration::from_secs(1);
 
 /// How often there is a look at the news when none comes.

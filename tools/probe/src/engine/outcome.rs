@@ -117,7 +117,7 @@ impl Counted {
         }
     }
 
-    /// The same for one part of a run, as it is reported beside the sum.
+    /// The same for one part of a run, as it is reported next to the sum.
     #[must_use]
     pub fn of_part(&self, part: usize) -> PartPhase {
         let connect = &self.tally.times.connect;

@@ -24,7 +24,7 @@ impl Recipe {
         std::thread::Builder::new().name(format!("load-{}", self.number)).spawn(move || {
             let (news, number) = (self.news.clone(), self.number);
             if let Err(error) = self.run() {
-                // Whoever would read it may have gone.
+                // Its reader may have gone.
                 let _ = news.send((number, News::Broken(error.to_string())));
             }
         })

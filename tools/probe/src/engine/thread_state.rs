@@ -63,7 +63,7 @@ impl Task {
     }
 }
 
-/// Since the look before: for whoever watches.
+/// Since the look before: for progress.
 #[derive(Debug)]
 pub(super) struct Interval {
     pub(super) completed: u64,

@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(users.went_on(0, 130, (false, 0), &mut counted.all()), Some(done));
         assert_eq!((users.sender(0).user.number, users.sender(0).request(), counted.0), (5, 3, 0));
         assert!(users.sender(0).user.captured[0].is_none(), "nothing is left of the one before");
-        // Nobody is left to begin: who gives up vanishes.
+        // No user is left to begin: one that gives up vanishes.
         let failed = Finished { has_failed: true, ..done };
         assert_eq!(users.went_on(1, 140, (true, 0), &mut counted.all()), Some(failed));
         assert_eq!((users.ready_count(), users.are_busy()), (1, true));

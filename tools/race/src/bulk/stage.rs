@@ -23,7 +23,7 @@ use crate::entrant::{Ground, Present};
 use crate::process::{Launch, Process, distance_ns};
 use crate::verify::Ports;
 
-/// Nobody else is in the server's namespace.
+/// Nothing else is in the server's namespace.
 const PORTS: Ports = Ports { plain: 8080, h2c: 8081, tls: 8443 };
 
 /// How long ndt7 is: it knows no sizes.
@@ -244,7 +244,7 @@ impl<'a> Stage<'a> {
             let mut process =
                 self.run_inside("run-backend", command.collect(), self.prepared.cores[1])?;
             self.wait(&mut process, address, LISTEN_LIMIT)?;
-            // Nobody else can have set it.
+            // Nothing else can have set it.
             let _ = self.backend.set(process);
         }
         Ok(address)

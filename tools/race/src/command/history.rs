@@ -92,7 +92,7 @@ pub(super) fn report(file: &Path, out: &Path) -> Result<(), String> {
     write_report(out, results.race, &manifest, &outcomes)
 }
 
-/// Parts of a `results.json` that a report needs, beside its manifest.
+/// Parts of a `results.json` that a report needs, in addition to its manifest.
 #[derive(Deserialize)]
 struct Results {
     race: u32,
@@ -137,7 +137,7 @@ pub(super) fn compare(old: u32, new: u32, out: &Path) -> Result<(), String> {
 }
 
 /// One cell of both races. The races ran at different times, so ratios to the reference are what
-/// stands; costs are shown beside them.
+/// stands; costs are shown next to them.
 fn cell(before: &CellOutcome, after: &CellOutcome) -> String {
     let mut text = format!("\n{}\n", after.title());
     for new in after.ranking() {

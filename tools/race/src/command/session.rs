@@ -424,7 +424,7 @@ impl Course<'_> {
     }
 }
 
-/// To the standard output; if that is closed, nobody reads it.
+/// To the standard output; if that is closed, it is not read.
 pub(super) fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(in_lines(text).as_bytes());

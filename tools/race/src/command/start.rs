@@ -1,4 +1,4 @@
-//! `bolide race start`: one contender, as a race starts it, for whoever wants to try something with it.
+//! `bolide race start`: one contender, as a race starts it, to try something with it.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;

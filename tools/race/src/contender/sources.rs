@@ -37,7 +37,7 @@ impl Sources {
         Ok(found.map_or(Self::Carried, Self::Folder))
     }
 
-    /// Returns where that is, for the manifest: results are passed on, and nobody else has the directories above.
+    /// Returns where that is, for the manifest: results are passed on, and others don't have the directories above.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Folder(folder) => {

@@ -24,7 +24,7 @@ const TIME_MAX: Duration = Duration::from_millis(20);
 const ALIKE: f64 = 1.5;
 
 /// Returns whether runs with these distances, before and after each, found the cores equally far apart all
-/// the time; true where nobody looked.
+/// the time; true where it was not looked at.
 pub(crate) fn are_alike(runs: [Option<[f64; 2]>; 2]) -> bool {
     let distances: Vec<f64> = runs.into_iter().flatten().flatten().collect();
     let least = distances.iter().copied().fold(f64::INFINITY, f64::min);

@@ -12,7 +12,7 @@ use crate::outcome::{CellOutcome, Fate, StageTime};
 /// File that a contender writes into `{run}` at its end, as `start.profile` tells it to.
 const FILE: &str = "profile.json";
 
-/// That file. What it says beside is its own.
+/// That file. What else it says is its own.
 #[derive(Debug, Deserialize)]
 struct Profile {
     stages: Vec<StageTime>,

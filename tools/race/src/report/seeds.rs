@@ -1,4 +1,4 @@
-//! The tables that others have published, with their figures beside ours. Absolute figures of
+//! The tables that others have published, with their figures next to ours. Absolute figures of
 //! different machines can't be compared; the ratio between two servers can, and so can the ratio of
 //! those ratios.
 
@@ -11,7 +11,7 @@ use crate::cells::lower_bound;
 use crate::figures::{cost, count};
 use crate::outcome::{CellOutcome, EntrantOutcome};
 
-/// The section of one table: our figures for everybody, and the seed's beside them.
+/// The section of one table: our figures for all, and the seed's next to them.
 pub(super) fn section(table: &Table, outcomes: &[CellOutcome]) -> String {
     let rows: Vec<(&Row, &CellOutcome)> = table
         .rows

@@ -110,7 +110,7 @@ fn plot(curves: &[Curve], caption: &str) -> String {
     let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let most = all().map(|point| point.1).fold(0.0, f64::max);
     let rarest = all().map(|point| rarity(point.0)).fold(10.0, f64::max);
-    // The median and what is rarer: nobody waits for the first half.
+    // The median and what is rarer: the first half hardly matters.
     let x = Scale::log(1.8, rarest, LEFT, WIDTH - RIGHT);
     let y = Scale::log(least * 0.9, most * 1.1, HEIGHT - BOTTOM, TOP);
     let mut svg = Svg::new(WIDTH, HEIGHT, caption);

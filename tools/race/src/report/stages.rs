@@ -24,7 +24,7 @@ fn sum(stages: &[StageTime]) -> f64 {
     stages.iter().map(|stage| stage.us_per_request).sum()
 }
 
-/// The section; empty when nobody said anything.
+/// The section; empty when no contender said anything.
 pub(super) fn stages(outcomes: &[CellOutcome]) -> String {
     let cells: Vec<&CellOutcome> =
         outcomes.iter().filter(|outcome| profiled(outcome).next().is_some()).collect();

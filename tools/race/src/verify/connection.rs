@@ -40,7 +40,7 @@ pub(crate) struct Ask {
     pub(crate) body: Option<Bytes>,
     /// The body leaves in so many pieces, each in a segment of its own.
     pub(crate) pieces: usize,
-    /// Fields beside the length of the body.
+    /// Fields in addition to the length of the body.
     pub(crate) fields: Vec<(&'static str, String)>,
     /// How long the response's body should be, in bytes.
     pub(crate) expected_bytes: usize,
@@ -176,7 +176,7 @@ impl OpenConnection {
         }
     }
 
-    /// Acknowledges what has come since the last exchange, which over QUIC nobody else does.
+    /// Acknowledges what has come since the last exchange, which over QUIC nothing else does.
     pub(crate) fn acknowledge(&mut self, block: &mut [u8]) -> Result<(), String> {
         self.carrier.acknowledge(&mut self.connection, block)
     }

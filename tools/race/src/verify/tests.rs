@@ -142,7 +142,7 @@ fn bytes_after_a_response_are_evidence() {
     assert_eq!(evidence, "GET /ping over HTTP/1.1: bytes came that belong to no response");
 }
 
-/// Answers each connection with this head, and then with `piece` until nobody takes it, `pause` apart.
+/// Answers each connection with this head, and then with `piece` until no more is taken, `pause` apart.
 fn plant_endless(head: &'static [u8], piece: &'static [u8], pause: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The server's certificate is made for each run, so nobody has signed it.
+//! The server's certificate is made for each run, so no authority has signed it.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use bolide_probe::report::{Latencies, PartReport, PhaseReport, Report};
 
 use super::{duration, grouped, percent, rate};
 
-/// Clocks that may be apart by more than this are mentioned beside the series, in nanoseconds (5 ms).
+/// Clocks that may be apart by more than this are mentioned next to the series, in nanoseconds (5 ms).
 const UNCERTAIN_NS: u64 = 5_000_000;
 
 /// Why a part was lost, in a sentence without its end.

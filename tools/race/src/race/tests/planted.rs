@@ -67,7 +67,7 @@ fn plays_a_part() {
     }
 }
 
-/// Starts a process that works, and whose parent ends at once, so that it is in nobody's tree.
+/// Starts a process that works, and whose parent ends at once, so that it is in no tree.
 fn leave_the_tree(part: &str) {
     let work = match part {
         "escaping" | "hiding" => "while :; do :; done",
