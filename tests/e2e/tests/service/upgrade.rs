@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -55,19 +55,18 @@ fn link(program: &Path, path: &Path) {
     fs::rename(&beside, path).expect("target can be written");
 }
 
-/// So often a server is upgraded at most before the load is told to stop.
-const UPGRADES_COUNT: usize = 110;
-
 /// Loads the server while it is upgraded, at least `least` times; no request may fail. `scheme`: of the listener.
 fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) {
-    upgrade_under_load_through(test, (scheme, str::to_owned), least, options, || {});
+    let through = (scheme, str::to_owned as fn(&str) -> String);
+    upgrade_under_load_through(test, through, least..=usize::MAX, options, || {});
 }
 
-/// The same, where the load goes to the address that `through` makes of the server's. `upgraded` is called after each upgrade.
+/// The same, where the load goes to the address that `through` makes of the server's, and is told to stop after the end of `count`.
+/// `upgraded` is called after each upgrade.
 fn upgrade_under_load_through(
     test: &str,
     (scheme, through): (&str, impl FnOnce(&str) -> String),
-    least: usize,
+    count: RangeInclusive<usize>,
     options: &[&str],
     mut upgraded: impl FnMut(),
 ) {
@@ -86,10 +85,10 @@ fn upgrade_under_load_through(
     let load = ["load", "--quiet", "--no-server-watch", "--json", &report, &url];
     let mut upgrades = 0;
     // On a machine that is busy otherwise, a load may be over before a server has been upgraded often enough.
-    while upgrades < least {
+    while upgrades < *count.start() {
         let mut load = spawn(program(), load.iter().chain(options));
         while load.try_wait().expect("the child is ours").is_none() {
-            if upgrades == UPGRADES_COUNT {
+            if upgrades == *count.end() {
                 kill_process(Pid::from_child(&load), Signal::INT).expect("the child is ours");
                 break;
             }
@@ -99,19 +98,19 @@ fn upgrade_under_load_through(
             upgrades += 1;
         }
         finish(load).well();
-        check(&fs::read_to_string(&report).expect("it was written"), upgrades);
+        let report = fs::read_to_string(&report).expect("it was written");
+        check(&report, upgrades, upgrades == *count.end());
     }
     assert!(instance.wait().success(), "the first process has drained");
 }
 
 /// Checks that no request was lost by a load that ended after so many upgrades, by its report.
-fn check(report: &str, upgrades: usize) {
+fn check(report: &str, upgrades: usize, was_interrupted: bool) {
     let report: serde_json::Value = serde_json::from_str(report).expect("a report");
     let phase = &report["phases"][0];
     assert_eq!(phase["counts"]["failed"], 0, "{upgrades} upgrades: {}", phase["failures"]);
     let count = |name: &str| phase["counts"][name].as_u64().expect("a number");
     // Of a load that was interrupted, some requests are in flight, and others were due and had to wait for these.
-    let was_interrupted = upgrades == UPGRADES_COUNT;
     let begun = count(if was_interrupted { "started" } else { "due" });
     let missing = begun - count("succeeded");
     assert!(missing <= if was_interrupted { 64 } else { 0 }, "{missing} are missing");
@@ -161,7 +160,7 @@ fn no_request_of_a_client_that_moves_is_lost_over_http_3() {
     let (open, moved) = (Arc::clone(&router), Arc::clone(&router));
     let through = |server: &str| open.open(server.parse().expect("an address"));
     let test = "no_request_of_a_client_that_moves_is_lost_over_http_3";
-    upgrade_under_load_through(test, ("https", through), 100, &load, || moved.forget_ports());
+    upgrade_under_load_through(test, ("https", through), 100..=110, &load, || moved.forget_ports());
 }
 
 /// Translates addresses as a home's router does, which gives each client of the inside a port of its own.
