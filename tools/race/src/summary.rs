@@ -405,6 +405,11 @@ mod tests {
         let text = claims("bolide", &outcomes);
         let line = text.lines().find(|line| line.contains("× 2.00")).unwrap();
         assert!(line.ends_with("not decided against far"), "{text}");
+        outcomes[0].entrants.push(entrant("farther", false, &costs));
+        settle(&mut outcomes);
+        let text = claims("bolide", &outcomes);
+        let line = text.lines().find(|line| line.contains("× 2.00")).unwrap();
+        assert!(line.ends_with("not decided against far and 1 more"), "{text}");
     }
 
     #[test]
