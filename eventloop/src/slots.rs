@@ -2,7 +2,7 @@
 //!
 //! Places stand in chunks: growing neither moves an open connection nor doubles the memory. A place
 //! that is used again has another generation, so that an event or a mail for the connection before
-//! it finds none.
+//! it finds no connection.
 
 use std::fmt;
 

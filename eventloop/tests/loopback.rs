@@ -196,7 +196,7 @@ fn slow_reader_of_the_last_answer_is_cut_off() {
     };
     let (address, handle) = start(1, limits);
     let mut stream = connect(address);
-    // `B` asks for more than all buffers hold and closes behind it; it reads nothing.
+    // `B` asks for more than all buffers hold and closes behind it; the client reads nothing.
     stream.write_all(b"B").unwrap();
     wait_until(&handle, |stats| stats.closed.stalled == 1);
     end(handle);

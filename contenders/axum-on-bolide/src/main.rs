@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // It may be closed.
+            // The standard error may be closed.
             drop(writeln!(io::stderr(), "axum-on-bolide: {error}"));
             ExitCode::FAILURE
         }

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // It may be closed.
+            // The standard error may be closed.
             drop(writeln!(io::stderr(), "tonic-on-bolide: {error}"));
             ExitCode::FAILURE
         }

@@ -155,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// Server: reads on in a body that is no longer wanted.
+    /// Server: reads and drops the rest of a body.
     pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Output {
         loop {
             match self.discard(cx) {

@@ -149,7 +149,7 @@ impl Connection {
         match self.0 {}
     }
 
-    /// It is not wanted.
+    /// Drops it unused.
     pub fn forget(self, _: &mut Endpoint) {
         match self.0 {}
     }

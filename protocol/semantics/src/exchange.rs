@@ -109,7 +109,7 @@ pub struct CloseReason {
 }
 
 impl CloseReason {
-    /// An end without a fault.
+    /// An end for which neither side is to blame.
     #[must_use]
     pub const fn orderly(name: &'static str, what: &'static str) -> Self {
         Self { blame: None, name, what, reset: false }

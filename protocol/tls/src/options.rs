@@ -33,7 +33,7 @@ pub struct ClientOptions<'a> {
 /// Which clients have to say who they are, by a certificate (RFC 8446 §4.3.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Clients {
-    /// Not asked for.
+    /// No certificate is requested.
     #[default]
     Anybody,
     /// Everybody is asked; who shows a certificate must show one that the certificates in this PEM text, or

@@ -27,7 +27,7 @@ static BOMB: Failure = Failure {
     limit: Some("inflate-ratio-count"),
 };
 
-/// Memory that a decompressor takes without its window, in bytes.
+/// Memory that a decompressor takes in addition to its window, in bytes.
 const STATE_BYTES: usize = 10 * 1024;
 
 /// The decompressor of one direction.

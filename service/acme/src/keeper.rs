@@ -124,7 +124,7 @@ impl Acme {
     /// When the storage can't be written: the old settings stay.
     pub fn change(&self, settings: Settings) -> Result<(), String> {
         let storage = Storage::open(&settings.storage, &settings.directory)?;
-        // The thread has ended if it is not taken: then the process ends, too.
+        // It fails once the thread has ended: then the process ends, too.
         drop(self.sender.send(Command::Settings(Box::new((settings, storage)))));
         Ok(())
     }

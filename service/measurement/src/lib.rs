@@ -67,7 +67,7 @@ pub fn endpoints_with(router: Router, settings: &Settings) -> Router {
         .claim(bulk::is_size, bulk::Sizes)
 }
 
-/// The paths that [`endpoints`] route, without `/{size}`: for an application these are taken.
+/// The paths that [`endpoints`] route, without `/{size}`: an application's own routes can't have them.
 #[must_use]
 pub fn paths() -> Vec<String> {
     endpoints(Router::new()).paths().map(str::to_owned).collect()

@@ -77,7 +77,7 @@ impl Worker {
         }
     }
 
-    /// The same, for a caller that wakes those whom it concerns itself: who waits in vain, or the one who can have
+    /// The same, for a caller that itself wakes the exchanges concerned: those that wait in vain, or the one that can have
     /// the next connection made. `detail` says more than the failure does.
     pub(crate) fn dial_ended(&self, dial: &Dial<'_>, detail: &dyn fmt::Display) -> Vec<Shared> {
         let Dial { upstream, key, to, failure, now } = *dial;

@@ -142,7 +142,7 @@ impl Endpoints {
             }
             Arrival::Unclaimed(datagram) => {
                 if let Some(successor) = &self.successor {
-                    // One that has ended as well sends no answer.
+                    // A successor that has ended as well takes nothing.
                     let _ = successor.send(local, &datagram);
                 }
                 Routed::Nothing

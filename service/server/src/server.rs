@@ -400,7 +400,7 @@ impl Server {
         if let (Some(metrics), Some(profile)) = (&metrics, &observed.profile) {
             metrics.set_profile(profile);
         }
-        // Workers that hear nothing of it pay nothing for it.
+        // Without a subscriber for these events it costs nothing.
         if tracing::enabled!(target: "bolide::watchdog", tracing::Level::WARN) {
             observed.beats = Some(Beats::default());
         }

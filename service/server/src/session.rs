@@ -386,7 +386,7 @@ impl Session {
                 }
             }),
             MessageKind::PassOn => self.pass_on(message.exchange, work),
-            // It is for the worker, and reaches it without a session.
+            // These are for the worker, not for a session.
             MessageKind::Changed(_)
             | MessageKind::HandOverLog(_)
             | MessageKind::Leave(_)

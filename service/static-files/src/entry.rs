@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::body::Version;
 use crate::disk::Stamp;
 
-/// Memory of one entry without its contents, in bytes: names, fields, tables. A generous guess.
+/// Memory of one entry in addition to its contents, in bytes: names, fields, tables. A generous guess.
 const ENTRY_BYTES: usize = 2048;
 
 /// A file and its compressed variants.

@@ -45,7 +45,7 @@ impl Drop for Held {
     }
 }
 
-/// Memory of one waiting request without its head, in bytes: itself and its handles.
+/// Memory of one waiting request in addition to its head, in bytes: itself and its handles.
 const WAITING_ONE_BYTES: usize = 320;
 
 impl Waiting {

@@ -66,7 +66,7 @@ pub fn find(tool: &str, test: &str) -> Option<PathBuf> {
 /// In CI, where nothing may be skipped.
 pub fn skip(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "in CI nothing may be skipped: {what}");
-    // It may be closed.
+    // The standard error may be closed.
     drop(writeln!(std::io::stderr(), "\nSKIPPED: {what}"));
 }
 

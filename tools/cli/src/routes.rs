@@ -321,7 +321,7 @@ impl Routes {
         }
         let has_builtin = own.iter().any(|route| matches!(route.answer, Answer::Builtin(_)));
         let has_below = own.iter().any(|route| route.path != "/" && route.path.ends_with('/'));
-        // As routes of their own, files know how to give way to the built-in ones; but they would win over
+        // As routes of their own, files can be next to the built-in ones; but they would win over
         // what else stands above a path.
         let files_are_routes = has_builtin && !has_below;
         // These are in the router already.

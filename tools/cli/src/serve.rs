@@ -292,7 +292,7 @@ fn serve(
     let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
     let life_signs = notifier.watch(running.pulse()).map_err(|error| error.to_string())?;
     pid_file.as_ref().map_or(Ok(()), PidFile::write)?;
-    // It need not be read.
+    // The standard output may be closed.
     let _ = announce(&Announced {
         running: &running,
         plan,

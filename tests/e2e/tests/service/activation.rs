@@ -46,7 +46,7 @@ fn refused(mut command: Command) -> String {
 #[test]
 fn sockets_take_the_place_of_the_addresses_in_order() {
     let ((first, first_address), (second, second_address)) = (socket(), socket());
-    // These may have no listener.
+    // Nothing may listen on these.
     let arguments = ["--http", "192.0.2.1:1", "--http", "192.0.2.1:2", "--workers", "2"];
     let sockets = [first, second];
     let mut command = activated(&sockets, Some("bolide.socket:bolide.socket"), &arguments);

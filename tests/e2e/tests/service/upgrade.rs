@@ -57,7 +57,7 @@ fn link(program: &Path, path: &Path) {
 
 /// Loads the server while it is upgraded, at least `least` times; no request may fail. `scheme`: of the listener.
 fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) {
-    let through = (scheme, str::to_owned as fn(&str) -> String);
+    let through = (scheme, str::to_owned);
     upgrade_under_load_through(test, through, least..=usize::MAX, options, || {});
 }
 

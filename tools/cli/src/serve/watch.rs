@@ -89,7 +89,7 @@ impl Watch<'_> {
 
     fn upgrade(&mut self, live: &mut Live<'_>) {
         let tell = self.tell.clone();
-        // The listening thread has ended if there is none.
+        // It fails once the receiver has ended.
         let over = move || drop(tell.send(Heard::Successor));
         match self.upgrade.begin(|| live.running.prepare_handover(), over) {
             Ok(()) => eprintln!("bolide: upgrading: starting {}", self.upgrade.program().display()),

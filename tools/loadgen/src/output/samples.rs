@@ -33,7 +33,7 @@ const CORES: Metric = Metric {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     pub(super) metric: &'static Metric,
-    /// Next to the phase.
+    /// In addition to the phase's.
     pub(super) label: Option<(&'static str, &'static str)>,
     pub(super) value: f64,
 }

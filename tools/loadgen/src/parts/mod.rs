@@ -130,7 +130,7 @@ pub(crate) fn take_part(
         let (completed, failed) = (done.completed, done.failed);
         let line =
             format!("{part}: {completed} responses, {failed} failed; part 1 has the report\n");
-        // It need not be read.
+        // The standard error may be closed.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
     Ok(0)

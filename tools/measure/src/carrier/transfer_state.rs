@@ -21,7 +21,7 @@ const SUBTEST_TIME: Duration = Duration::from_secs(10);
 pub(super) enum Stage {
     /// Connections are being made.
     Connecting,
-    /// They are there, and the transfer has not begun.
+    /// They are there, and were not told to begin.
     Waiting,
     Running,
     /// The time is over, and uploads are brought to their end.

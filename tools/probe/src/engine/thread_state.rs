@@ -63,7 +63,7 @@ impl Task {
     }
 }
 
-/// Since the look before: for progress.
+/// Counts since the last look, to show progress.
 #[derive(Debug)]
 pub(super) struct Interval {
     pub(super) completed: u64,
