@@ -33,6 +33,20 @@ pub(crate) fn built_for_tests(report: &mut Report, root: &Path) -> PathBuf {
     target(root).join("debug/bolide")
 }
 
+/// Sets how many tests of a program run at a time, unless the user did: two per core, because half of a test's time is spent
+/// waiting.
+pub(crate) fn tests_at_a_time(command: &mut Command, cores: usize) {
+    const TEST_THREADS: &str = "RUST_TEST_THREADS";
+    if std::env::var_os(TEST_THREADS).is_none() {
+        command.env(TEST_THREADS, (2 * cores).to_string());
+    }
+}
+
+/// The number of cores that this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn target(root: &Path) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR");
     target.map_or_else(|| root.join("target"), PathBuf::from)

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::builds::{MEASURED, WHOLE, building, built, built_for_tests, in_root};
+use crate::builds::{
+    MEASURED, WHOLE, building, built, built_for_tests, cores, in_root, tests_at_a_time,
+};
 use crate::report::Report;
 use crate::tree::Tree;
 use crate::{deny, fuzz, packages, steady, tidy, tools};
@@ -116,6 +118,7 @@ pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
 /// The tests of all packages, one program after the other.
 fn tests(report: &mut Report, root: &Path, program: &Path) {
     let mut tests = of_tests(root, &["--no-fail-fast"]);
+    tests_at_a_time(&mut tests, cores());
     tests.env("BOLIDE_BIN", program);
     report.tests("tests", tests);
 }
@@ -129,6 +132,7 @@ fn outside(report: &mut Report, root: &Path, program: &Path) {
     let mut outside = in_root(root, &["test", "--no-fail-fast"]);
     outside.args(OUTSIDE.iter().flat_map(|package| ["--package", package]));
     outside.env("BOLIDE_BIN", program);
+    tests_at_a_time(&mut outside, cores());
     report.tests("conformance and interoperation", outside);
 }
 

@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::builds::cores;
+
 /// A test that can't run here says so in a line that begins like this.
 const SKIPPED: &str = "SKIPPED: ";
 
@@ -64,7 +66,6 @@ impl Report {
     /// Runs talkative commands as steps, one on each core at a time: what they say is shown only if they end badly, but
     /// for the lines that begin like `worth`.
     pub(crate) fn quiet_steps(&mut self, steps: Vec<(String, Command)>, worth: &str) {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         let (waiting, ended) = (Mutex::new(steps.into_iter()), Mutex::new(Vec::new()));
         let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {
@@ -74,7 +75,7 @@ impl Report {
             }
         };
         thread::scope(|scope| {
-            for _ in 0..cores {
+            for _ in 0..cores() {
                 scope.spawn(work);
             }
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::builds;
+use crate::builds::{self, cores, tests_at_a_time};
 use crate::manifest::cargo;
 use crate::report::Report;
 
@@ -57,16 +57,18 @@ impl Condition {
         }
     }
 
-    /// The program in this condition.
+    /// The test program in this condition.
     fn command(self, program: &Path) -> Command {
-        match self {
+        let (mut command, cores) = match self {
             Self::OneCore => {
                 let mut command = Command::new("taskset");
                 command.args(["--cpu-list", "0"]).arg(program);
-                command
+                (command, 1)
             }
-            Self::Alone | Self::Busy => Command::new(program),
-        }
+            Self::Alone | Self::Busy => (Command::new(program), cores()),
+        };
+        tests_at_a_time(&mut command, cores);
+        command
     }
 }
 
@@ -79,7 +81,6 @@ struct Busy {
 impl Busy {
     fn start() -> Self {
         let ends = Arc::new(AtomicBool::new(false));
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         let spin = |ends: Arc<AtomicBool>| {
             move || {
                 while !ends.load(Ordering::Relaxed) {
@@ -87,7 +88,7 @@ impl Busy {
                 }
             }
         };
-        let threads = (0..cores).map(|_| thread::spawn(spin(Arc::clone(&ends)))).collect();
+        let threads = (0..cores()).map(|_| thread::spawn(spin(Arc::clone(&ends)))).collect();
         Self { ends, threads }
     }
 }

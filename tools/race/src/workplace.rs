@@ -51,6 +51,13 @@ impl Workplace {
     /// Makes it: with files to serve and a certificate for `localhost`, 127.0.0.1 and the server of a
     /// lab: some servers choose theirs by the address.
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
+        let place = Self::empty(seed)?;
+        place.fill().map_err(|error| format!("{}: {error}", place.root.display()))?;
+        Ok(place)
+    }
+
+    /// Makes it without files and certificates, for servers that need none.
+    pub(crate) fn empty(seed: u64) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let above = std::env::temp_dir();
         remove_leftovers(&above);
@@ -58,9 +65,8 @@ impl Workplace {
         let root = above.join(format!("{FOLDER}{id}-{number}"));
         // An earlier process with this number may have left something there.
         let _ = fs::remove_dir_all(&root);
-        let place = Self { root, random: Rng::with_seed(seed ^ u64::from(std::process::id())) };
-        place.fill().map_err(|error| format!("{}: {error}", place.root.display()))?;
-        Ok(place)
+        fs::create_dir(&root).map_err(|error| format!("{}: {error}", root.display()))?;
+        Ok(Self { root, random: Rng::with_seed(seed ^ u64::from(id)) })
     }
 
     fn fill(&self) -> std::io::Result<()> {

@@ -87,7 +87,7 @@ fn raced_by(
     let settings = Settings { rounds, duration, ..Settings::full() };
     let mut race = Race {
         ground,
-        place: Workplace::new(5).unwrap(),
+        place: Workplace::empty(5).unwrap(),
         generator,
         settings,
         reference: parts[0].to_owned(),
