@@ -1,4 +1,4 @@
-"""Writes a wheel that carries the program: python3 wheel.py PROGRAM VERSION README FOLDER. Prints its path."""
+"""Writes a wheel that carries the program: python3 wheel.py PROGRAM VERSION README DIRECTORY. Prints its path."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ def record(name: str, content: bytes) -> str:
     return f"{name},sha256={digest},{len(content)}\n"
 
 
-def main(program: str, version: str, readme: str, folder: str) -> None:
+def main(program: str, version: str, readme: str, directory: str) -> None:
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     tag = f"py3-none-{platform}"
     about = f"bolide-{version}.dist-info"
@@ -32,7 +32,7 @@ def main(program: str, version: str, readme: str, folder: str) -> None:
     ]
     lines = "".join(record(name, content) for name, content, _ in files)
     files.append((f"{about}/RECORD", f"{lines}{about}/RECORD,,\n".encode(), 0o644))
-    path = pathlib.Path(folder) / f"bolide-{version}-{tag}.whl"
+    path = pathlib.Path(directory) / f"bolide-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content, mode in files:
             # One time for all: the same program makes the same file.

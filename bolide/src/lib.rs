@@ -178,10 +178,10 @@ pub mod proxy {
 /// let client = Client::new()?;
 /// let mut upload = client.post(&format!("http://{address}/echo")).start()?;
 /// upload.write_all(b"piece by piece")?;
-/// let mut answer = upload.finish()?;
-/// assert_eq!(answer.status(), 200);
+/// let mut response = upload.finish()?;
+/// assert_eq!(response.status(), 200);
 /// let mut text = String::new();
-/// answer.read_to_string(&mut text)?;
+/// response.read_to_string(&mut text)?;
 /// assert_eq!(text, "piece by piece");
 /// # server.shut_down();
 /// # server.join()?;

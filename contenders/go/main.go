@@ -1,7 +1,7 @@
 // Go as a contender: net/http for HTTP/1.1, golang.org/x/net/http2 for h2c, crypto/tls for both, quic-go for
 // HTTP/3 on the port with TLS, and ndt7 on gorilla/websocket.
 //
-//	go-contender [-host ADDRESS] -port PORT -tls-port PORT -cert FILE -key FILE -www FOLDER [-workers COUNT]
+//	go-contender [-host ADDRESS] -port PORT -tls-port PORT -cert FILE -key FILE -www DIRECTORY [-workers COUNT]
 //
 // One cleartext port is enough: h2c.NewHandler looks at the first line of a connection, and for a
 // request of HTTP/1.1 at two fields, which costs less than can be measured here.
@@ -147,7 +147,7 @@ func main() {
 	tlsPort := flag.String("tls-port", "", "the port with TLS")
 	cert := flag.String("cert", "", "the certificate chain, in PEM")
 	key := flag.String("key", "", "its private key, in PEM")
-	www := flag.String("www", ".", "the folder of the static files")
+	www := flag.String("www", ".", "the directory of the static files")
 	workers := flag.Int("workers", 1, "how many cores to use")
 	flag.Parse()
 	runtime.GOMAXPROCS(*workers)

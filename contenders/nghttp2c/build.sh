@@ -1,5 +1,5 @@
 #!/bin/sh
-# sh build.sh FOLDER: builds FOLDER/nghttp2c. Needs a C compiler, libnghttp2-dev and libssl-dev.
+# sh build.sh DIRECTORY: builds DIRECTORY/nghttp2c. Needs a C compiler, libnghttp2-dev and libssl-dev.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p "$1"

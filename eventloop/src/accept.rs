@@ -125,7 +125,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         true
     }
 
-    /// Takes a socket that somebody else accepted.
+    /// Takes a socket that another process accepted.
     pub(crate) fn take_in(&mut self, handed_in: HandedIn) {
         let HandedIn { socket, peer, local, listener } = handed_in;
         if self.is_ending() || !self.has_room() {

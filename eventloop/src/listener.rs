@@ -118,7 +118,7 @@ impl Listeners {
     ///
     /// # Errors
     ///
-    /// When the port is in use (by anybody, of whatever user), or the address is not of this
+    /// When the port is in use (by any process, of whatever user), or the address is not of this
     /// machine, or the port is not allowed to this user.
     pub fn bind(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
         let result = if self.workers > 1 && PORT_IS_SHARED {
@@ -188,7 +188,7 @@ impl Listeners {
     ///
     /// # Errors
     ///
-    /// When somebody listens there, or the path cannot be written.
+    /// When a process listens there, or the path cannot be written.
     pub fn bind_unix(&mut self, path: &Path) -> Result<(), BindError> {
         let failed = |error| BindError { address: path.display().to_string(), error };
         let socket = unix(path, self.backlog).map_err(failed)?;
@@ -210,7 +210,7 @@ impl Listeners {
         let shared = self.workers > 1;
         let open = || {
             if shared {
-                // As for a listener: one that does not share the port finds out whether somebody has it.
+                // As for a listener: one that does not share the port finds out whether it is in use.
                 drop(bound_udp(address, false)?);
             }
             let one = |_| MioDatagrams::new(bound_udp(address, shared)?);

@@ -28,7 +28,7 @@ struct Bell {
     waker: Arc<dyn Wake>,
 }
 
-/// A socket that somebody else accepted.
+/// A socket that another process accepted.
 #[derive(Debug)]
 pub(crate) struct HandedIn {
     pub(crate) socket: OwnedFd,

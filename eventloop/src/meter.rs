@@ -294,7 +294,7 @@ impl Meter {
         }
         let stood_still = passed.saturating_sub(worked);
         if stood_still > STOOD_STILL_NS {
-            // Somebody else had the core: most likely within the longest stretch, which it made long.
+            // Another process had the core: most likely within the longest stretch, which it made long.
             let (longest, stage) = self.longest.get();
             let spent = &mut measured.spent_ns[stage.index()];
             let taken = stood_still.min(longest).min(*spent);

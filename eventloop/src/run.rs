@@ -111,7 +111,7 @@ impl<M: Send + 'static> Handle<M> {
         self.stopper().shut_down(patience);
     }
 
-    /// Something that ends the workers while somebody else [joins](Self::join) them.
+    /// Something that ends the workers while another thread [joins](Self::join) them.
     #[must_use]
     pub fn stopper(&self) -> Stopper<M> {
         let acceptor = self.acceptor.as_ref().map(Acceptor::stop_switch);

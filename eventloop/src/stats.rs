@@ -1,4 +1,4 @@
-//! Counters of a worker: plain numbers of its own, read out when somebody asks.
+//! Counters of a worker: plain numbers of its own, read out on request.
 
 use std::ops::AddAssign;
 

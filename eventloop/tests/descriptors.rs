@@ -35,9 +35,9 @@ fn next_descriptor() -> u64 {
 fn ask(stream: &mut TcpStream, bytes: &[u8]) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(bytes).unwrap();
-    let mut answer = vec![0; bytes.len()];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(answer, bytes);
+    let mut response = vec![0; bytes.len()];
+    stream.read_exact(&mut response).unwrap();
+    assert_eq!(response, bytes);
 }
 
 #[test]

@@ -51,9 +51,9 @@ fn wait_until(handle: &Handle<Message>, reached: impl Fn(Stats) -> bool) {
 
 fn asked(stream: &mut TcpStream, order: u8) {
     stream.write_all(&[order]).unwrap();
-    let mut answer = [0];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(answer, [order]);
+    let mut response = [0];
+    stream.read_exact(&mut response).unwrap();
+    assert_eq!(response, [order]);
 }
 
 /// The order `G` makes the session expect more than will come, `N` keeps it silent about what does.

@@ -50,9 +50,9 @@ fn end(handle: Handle<Message>) -> Stats {
 
 fn ask(stream: &mut (impl Read + Write), bytes: &[u8]) -> Vec<u8> {
     stream.write_all(bytes).unwrap();
-    let mut answer = vec![0; bytes.len()];
-    stream.read_exact(&mut answer).unwrap();
-    answer
+    let mut response = vec![0; bytes.len()];
+    stream.read_exact(&mut response).unwrap();
+    response
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -126,7 +126,7 @@ fn a_reader_that_waits_holds_the_writer_up_and_loses_nothing() {
 }
 
 #[test]
-fn an_answer_reaches_a_peer_that_has_ended_its_side() {
+fn a_response_reaches_a_peer_that_has_ended_its_side() {
     let (address, handle) = start(1, limits());
     for length in [0, 1, 300_000] {
         let mut stream = connect(address);
@@ -141,7 +141,7 @@ fn an_answer_reaches_a_peer_that_has_ended_its_side() {
 }
 
 #[test]
-fn the_last_answer_survives_an_upload_that_goes_on() {
+fn the_last_response_survives_an_upload_that_goes_on() {
     let (address, handle) = start(1, limits());
     let mut stream = connect(address);
     // `Q` closes; what comes behind is never read by the session.
@@ -157,7 +157,7 @@ fn the_last_answer_survives_an_upload_that_goes_on() {
 }
 
 #[test]
-fn endless_upload_after_the_last_answer_is_cut_off() {
+fn endless_upload_after_the_last_response_is_cut_off() {
     let limits = Limits {
         closing: limits::Closing { linger_bytes: 100_000, ..limits().closing },
         ..limits()
@@ -189,7 +189,7 @@ fn a_lingering_connection_ends_by_itself() {
 }
 
 #[test]
-fn slow_reader_of_the_last_answer_is_cut_off() {
+fn slow_reader_of_the_last_response_is_cut_off() {
     let limits = Limits {
         closing: limits::Closing { close_stall: Duration::from_millis(30), ..limits().closing },
         ..limits()
@@ -205,9 +205,10 @@ fn slow_reader_of_the_last_answer_is_cut_off() {
 #[test]
 fn ipv6_unix_and_handed_in_listeners_serve() {
     for workers in [1, 2] {
-        let folder = std::env::temp_dir().join(format!("bolide-{}-{workers}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (path, given_path) = (folder.join("bound"), folder.join("given"));
+        let directory =
+            std::env::temp_dir().join(format!("bolide-{}-{workers}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (path, given_path) = (directory.join("bound"), directory.join("given"));
         let given = TcpListener::bind(ANY_PORT).unwrap();
         let given_address = given.local_addr().unwrap();
         let mut listeners = Listeners::new(workers);
@@ -235,7 +236,7 @@ fn ipv6_unix_and_handed_in_listeners_serve() {
         }
         wait_until(&handle, |stats| stats.open == 0);
         end(handle);
-        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }
 
@@ -283,9 +284,9 @@ fn mails_that_come_together_are_one_turn_of_their_session() {
     let (address, handle) = start(1, limits());
     let mut stream = connect(address);
     stream.write_all(b"P").unwrap();
-    let mut answer = vec![0; MAILS * b"mail".len()];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(answer, b"mail".repeat(MAILS));
+    let mut response = vec![0; MAILS * b"mail".len()];
+    stream.read_exact(&mut response).unwrap();
+    assert_eq!(response, b"mail".repeat(MAILS));
     drop(stream);
     let stats = end(handle);
     assert_eq!(stats.work.mails, MAILS as u64);
@@ -298,18 +299,18 @@ fn mail_reaches_a_session_and_comes_back_from_one_that_is_gone() {
     let mut stream = connect(address);
     // `M` makes a thread answer by mail.
     stream.write_all(b"M").unwrap();
-    let mut answer = [0; 4];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"mail");
+    let mut response = [0; 4];
+    stream.read_exact(&mut response).unwrap();
+    assert_eq!(&response, b"mail");
     // `L` keeps the session's token for the mail after its end.
     stream.write_all(b"LQ").unwrap();
     drop(stream);
     wait_until(&handle, |stats| stats.closed.finished == 1);
     let mut other = connect(address);
     other.write_all(b"U").unwrap();
-    let mut answer = [0; 11];
-    other.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"undelivered");
+    let mut response = [0; 11];
+    other.read_exact(&mut response).unwrap();
+    assert_eq!(&response, b"undelivered");
     end(handle);
 }
 
@@ -428,9 +429,9 @@ fn connection_flood_waits_while_nobody_is_idle() {
     wait_until(&handle, |stats| stats.work.accept_pauses >= 1);
     assert_eq!(ask(&mut busy, b"W"), b"W");
     drop(busy);
-    let mut answer = [0; 6];
-    waiting.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"me too");
+    let mut response = [0; 6];
+    waiting.read_exact(&mut response).unwrap();
+    assert_eq!(&response, b"me too");
     end(handle);
 }
 
@@ -474,9 +475,9 @@ fn a_deadline_calls_a_session_that_nobody_talks_to() {
     let start = Instant::now();
     // `D` sets a deadline after 40 ms.
     stream.write_all(b"D").unwrap();
-    let mut answer = [0; 1];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"D");
+    let mut response = [0; 1];
+    stream.read_exact(&mut response).unwrap();
+    assert_eq!(&response, b"D");
     assert!(start.elapsed() >= Duration::from_millis(40));
     end(handle);
 }
@@ -488,9 +489,9 @@ fn the_kernel_tells_the_round_trip_time() {
     // `R` answers whether it is known.
     let known = if cfg!(target_os = "linux") { b"y" } else { b"N" };
     stream.write_all(b"R").unwrap();
-    let mut answer = [0; 1];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, known);
+    let mut response = [0; 1];
+    stream.read_exact(&mut response).unwrap();
+    assert_eq!(&response, known);
     end(handle);
 }
 

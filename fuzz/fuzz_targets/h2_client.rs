@@ -26,7 +26,7 @@ fn ask(connection: &mut Connection, cx: &mut Context<'_>) {
     }
     let body = Bytes::from_static(&[b'x'; 100_000]);
     let more = connection.send_data(cx, ExchangeId(5), body, End::No);
-    assert_eq!(more, Ok(false), "100,000 octets fit into no initial window");
+    assert_eq!(more, Ok(false), "100,000 bytes fit into no initial window");
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -55,7 +55,7 @@ struct Side {
     closed: bool,
 }
 
-fn octet(exchange: u32, place: usize) -> u8 {
+fn byte_at(exchange: u32, place: usize) -> u8 {
     (place as u8).wrapping_mul(7).wrapping_add((place >> 8) as u8).wrapping_add(exchange as u8)
 }
 
@@ -116,7 +116,7 @@ impl Side {
                 Output::Exchange(id, ExchangeEvent::Data(bytes, _)) => {
                     let received = self.received.entry(id.0).or_default();
                     for byte in &bytes {
-                        assert_eq!(*byte, octet(id.0, *received), "an octet out of place");
+                        assert_eq!(*byte, byte_at(id.0, *received), "a byte out of place");
                         *received += 1;
                     }
                     self.unconsumed.push((id, bytes.len()));
@@ -134,7 +134,7 @@ impl Side {
         let id = u32::from(exchange) * 2 + 1;
         let Some(given) = self.given.get(&id).copied() else { return };
         let body: Vec<u8> =
-            (given..given + usize::from(bytes)).map(|place| octet(id, place)).collect();
+            (given..given + usize::from(bytes)).map(|place| byte_at(id, place)).collect();
         let end = if end { End::Yes } else { End::No };
         // Some wait as they are, others as copies.
         let chunk =

@@ -95,7 +95,7 @@ fuzz_target!(|bytes: &[u8]| {
         };
         let open = turn(&mut connection, &mut cx);
         rest = input.take_rest();
-        assert!(output.len() < 1 << 20, "answers pile up");
+        assert!(output.len() < 1 << 20, "responses pile up");
         if begins % 4 < 2 {
             output.flush(&mut std::io::sink()).expect("a sink takes everything");
         }

@@ -31,8 +31,8 @@ fn main() -> io::Result<()> {
     writeln!(io::stdout(), "cargo::rerun-if-changed={}", root.display())
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if LEFT_OUT.contains(&name.as_str()) || name.starts_with('.') {

@@ -66,7 +66,8 @@ pub(crate) fn run(cases: &[String]) -> ExitCode {
     } else {
         vec![cases.to_vec()]
     };
-    let suite = Suite { program: environment.join("bin/wstest"), folder: environment.join("runs") };
+    let suite =
+        Suite { program: environment.join("bin/wstest"), directory: environment.join("runs") };
     report.check("autobahn: its client, our server", || suite.try_server(&server, &parts));
     report.check("autobahn: our client, its server", || suite.try_client(&client, &parts));
     report.finish()
@@ -110,7 +111,7 @@ fn with(mut command: Command, arguments: &[&std::ffi::OsStr]) -> Command {
 fn python() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut candidates: Vec<PathBuf> =
-        std::env::split_paths(&path).map(|folder| folder.join("python2.7")).collect();
+        std::env::split_paths(&path).map(|directory| directory.join("python2.7")).collect();
     let home = std::env::var_os("PYENV_ROOT")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".pyenv")));
@@ -129,7 +130,7 @@ fn python() -> Option<PathBuf> {
 struct Suite {
     program: PathBuf,
     /// Directory of its reports.
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Suite {
@@ -213,25 +214,25 @@ impl Suite {
         facts: &Value,
         cases: &[String],
     ) -> Result<Running, String> {
-        let folder = self.folder.join(name);
+        let directory = self.directory.join(name);
         // The reports of an earlier run.
-        drop(std::fs::remove_dir_all(&folder));
+        drop(std::fs::remove_dir_all(&directory));
         let mut plan = facts.clone();
-        plan["outdir"] = folder.join("reports").display().to_string().into();
+        plan["outdir"] = directory.join("reports").display().to_string().into();
         plan["cases"] = json!(cases);
         plan["exclude-cases"] = json!([]);
         plan["exclude-agent-cases"] = json!({});
-        let file = folder.join("plan.json");
-        let log = std::fs::create_dir_all(&folder)
+        let file = directory.join("plan.json");
+        let log = std::fs::create_dir_all(&directory)
             .and_then(|()| std::fs::write(&file, plan.to_string()))
-            .and_then(|()| std::fs::File::create(folder.join("log.txt")));
-        let log = log.map_err(|error| format!("{}: {error}", folder.display()))?;
+            .and_then(|()| std::fs::File::create(directory.join("log.txt")));
+        let log = log.map_err(|error| format!("{}: {error}", directory.display()))?;
         let errors = log.try_clone().map_err(|error| error.to_string())?;
         let child = Command::new(&self.program)
             // Its pages for browsers would all want port 8080.
             .args(["--webport", "0", "--mode", mode, "--spec"])
             .arg(&file)
-            .current_dir(&folder)
+            .current_dir(&directory)
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
@@ -241,14 +242,14 @@ impl Suite {
 
     /// Reads what the suite says of a part.
     fn judge(&self, name: &str, findings: &mut Vec<String>) {
-        let folder = self.folder.join(name).join("reports");
-        let index = std::fs::read_to_string(folder.join("index.json")).unwrap_or_default();
+        let directory = self.directory.join(name).join("reports");
+        let index = std::fs::read_to_string(directory.join("index.json")).unwrap_or_default();
         match judge(&index) {
             Ok((count, wrong)) => {
-                println!("{name}: {count} cases, {} wrong ({})", wrong.len(), folder.display());
+                println!("{name}: {count} cases, {} wrong ({})", wrong.len(), directory.display());
                 findings.extend(wrong.into_iter().map(|what| format!("{name}: {what}")));
             }
-            Err(why) => findings.push(format!("{name}: {why}: {}", folder.display())),
+            Err(why) => findings.push(format!("{name}: {why}: {}", directory.display())),
         }
     }
 }

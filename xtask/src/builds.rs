@@ -42,11 +42,6 @@ pub(crate) fn tests_at_a_time(command: &mut Command, cores: usize) {
     }
 }
 
-/// The number of cores that this process may use.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn target(root: &Path) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR");
     target.map_or_else(|| root.join("target"), PathBuf::from)

@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::builds::{
-    MEASURED, WHOLE, building, built, built_for_tests, cores, in_root, tests_at_a_time,
-};
+use crate::builds::{MEASURED, WHOLE, building, built, built_for_tests, in_root, tests_at_a_time};
 use crate::report::Report;
 use crate::tree::Tree;
-use crate::{deny, fuzz, packages, steady, tidy, tools};
+use crate::{cores, deny, fuzz, packages, steady, tidy, tools};
 
 /// How long each fuzz target runs in CI: enough to see that it runs and holds on its corpus.
 const FUZZ_SECONDS: u32 = 5;
@@ -72,8 +70,8 @@ fn with_least_priority(command: &Command) -> Command {
     let mut nice = Command::new("nice");
     nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
     nice.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(folder) = command.get_current_dir() {
-        nice.current_dir(folder);
+    if let Some(directory) = command.get_current_dir() {
+        nice.current_dir(directory);
     }
     nice
 }

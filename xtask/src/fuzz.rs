@@ -78,9 +78,9 @@ fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[String]) {
         let program = root.join("fuzz/target").join(&host).join("release").join(target);
         let found = root.join("fuzz/target/found").join(target);
         let artifacts = root.join("fuzz/artifacts").join(target);
-        for folder in [&found, &artifacts] {
-            if let Err(error) = std::fs::create_dir_all(folder) {
-                eprintln!("{} can't be made: {error}", folder.display());
+        for directory in [&found, &artifacts] {
+            if let Err(error) = std::fs::create_dir_all(directory) {
+                eprintln!("{} can't be made: {error}", directory.display());
             }
         }
         let mut command = Command::new(program);

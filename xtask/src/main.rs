@@ -1,5 +1,5 @@
 //! The tasks of this repository. `cargo xtask` lists them.
-#![allow(clippy::print_stdout, reason = "a task runner talks to whoever started it")]
+#![allow(clippy::print_stdout, reason = "a task runner talks to its user")]
 
 mod autobahn;
 mod builds;
@@ -126,5 +126,10 @@ fn task(name: &str) -> Command {
 
 /// The root of the repository: the directory above this package.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the root").into()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a directory of the root").into()
+}
+
+/// The number of cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -60,15 +60,15 @@ fn every(report: &mut Report, root: &Path, program: &Path, wanted: &[String]) {
 }
 
 fn carry_out(kind: &Kind, root: &Path, program: &Path) -> Result<(), String> {
-    let folder = root.join("target/packages").join(kind.name);
-    let [made, tried] = ["made", "tried"].map(|name| folder.join(name));
-    for folder in [&made, &tried] {
-        if folder.exists() {
-            fs::remove_dir_all(folder).map_err(|error| said(folder, &error))?;
+    let directory = root.join("target/packages").join(kind.name);
+    let [made, tried] = ["made", "tried"].map(|name| directory.join(name));
+    for directory in [&made, &tried] {
+        if directory.exists() {
+            fs::remove_dir_all(directory).map_err(|error| said(directory, &error))?;
         }
-        fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
+        fs::create_dir_all(directory).map_err(|error| said(directory, &error))?;
     }
-    let stripped = folder.join("bolide");
+    let stripped = directory.join("bolide");
     done(Command::new("strip").arg("-o").arg(&stripped).arg(program))?;
     let maker = Maker { root: root.to_owned(), program: stripped };
     let package = (kind.make)(&maker, &made)?;
@@ -88,15 +88,15 @@ struct Maker {
 }
 
 impl Maker {
-    fn wheel(&self, folder: &Path) -> Result<PathBuf, String> {
+    fn wheel(&self, directory: &Path) -> Result<PathBuf, String> {
         let mut command = Command::new("python3");
         command.arg(self.root.join("packaging/wheel.py")).arg(&self.program).arg(VERSION);
-        command.arg(self.root.join("README.md")).arg(folder);
+        command.arg(self.root.join("README.md")).arg(directory);
         Ok(PathBuf::from(done(&mut command)?.trim()))
     }
 
-    fn deb(&self, folder: &Path) -> Result<PathBuf, String> {
-        let tree = folder.join("tree");
+    fn deb(&self, directory: &Path) -> Result<PathBuf, String> {
+        let tree = directory.join("tree");
         let packaging = self.root.join("packaging");
         copy(&self.program, &tree.join("usr/bin/bolide"))?;
         let pages = tree.join("usr/share/man/man1");
@@ -135,15 +135,15 @@ impl Maker {
         let script = tree.join("DEBIAN/postinst");
         copy(&packaging.join("debian/postinst"), &script)?;
         done(Command::new("chmod").arg("0755").arg(&script))?;
-        let package = folder.join(format!("bolide_{VERSION}_{}.deb", architecture.trim()));
+        let package = directory.join(format!("bolide_{VERSION}_{}.deb", architecture.trim()));
         let build = ["--root-owner-group", "--build"];
         done(Command::new("dpkg-deb").args(build).arg(&tree).arg(&package))?;
         Ok(package)
     }
 
     /// The directory for `docker build` or `podman build`: the image needs nothing of another one.
-    fn container(&self, folder: &Path) -> Result<PathBuf, String> {
-        let tree = folder.join("root");
+    fn container(&self, directory: &Path) -> Result<PathBuf, String> {
+        let tree = directory.join("root");
         copy(&self.program, &tree.join("usr/bin/bolide"))?;
         let linked = done(Command::new("ldd").arg(&self.program))?;
         let libraries = linked.split_whitespace().filter(|word| word.starts_with('/'));
@@ -155,23 +155,23 @@ impl Maker {
             copy(authorities, &tree.join("etc/ssl/certs/ca-certificates.crt"))?;
         }
         let file = "Containerfile";
-        copy(&self.root.join("packaging/container").join(file), &folder.join(file))?;
-        Ok(folder.to_owned())
+        copy(&self.root.join("packaging/container").join(file), &directory.join(file))?;
+        Ok(directory.to_owned())
     }
 }
 
-fn install_wheel(package: &Path, folder: &Path) -> Result<Command, String> {
-    done(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+fn install_wheel(package: &Path, directory: &Path) -> Result<Command, String> {
+    done(Command::new("python3").args(["-m", "venv"]).arg(directory))?;
     let install = ["install", "--quiet", "--no-index", "--disable-pip-version-check"];
-    done(Command::new(folder.join("bin/pip")).args(install).arg(package))?;
-    Ok(Command::new(folder.join("bin/bolide")))
+    done(Command::new(directory.join("bin/pip")).args(install).arg(package))?;
+    Ok(Command::new(directory.join("bin/bolide")))
 }
 
 /// Unpacks it: to install it would change the machine.
-fn install_deb(package: &Path, folder: &Path) -> Result<Command, String> {
-    done(Command::new("dpkg-deb").arg("--extract").arg(package).arg(folder))?;
-    let program = folder.join("usr/bin/bolide");
-    let configuration = folder.join("etc/bolide/bolide.toml");
+fn install_deb(package: &Path, directory: &Path) -> Result<Command, String> {
+    done(Command::new("dpkg-deb").arg("--extract").arg(package).arg(directory))?;
+    let program = directory.join("usr/bin/bolide");
+    let configuration = directory.join("etc/bolide/bolide.toml");
     done(Command::new(&program).args(["serve", "--check", "--config"]).arg(configuration))?;
     Ok(Command::new(program))
 }
@@ -210,8 +210,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 }
 
 fn make_room(path: &Path) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(|error| said(folder, &error))
+    let directory = path.parent().unwrap_or(path);
+    fs::create_dir_all(directory).map_err(|error| said(directory, &error))
 }
 
 fn said(path: &Path, error: &std::io::Error) -> String {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::builds::cores;
+use crate::cores;
 
 /// A test that can't run here says so in a line that begins like this.
 const SKIPPED: &str = "SKIPPED: ";

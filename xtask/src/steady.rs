@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::builds::{self, cores, tests_at_a_time};
+use crate::builds::{self, tests_at_a_time};
+use crate::cores;
 use crate::manifest::cargo;
 use crate::report::Report;
 
@@ -108,7 +109,7 @@ impl Drop for Busy {
 struct Suite {
     package: String,
     name: String,
-    folder: PathBuf,
+    directory: PathBuf,
     program: PathBuf,
 }
 
@@ -196,7 +197,7 @@ fn repeat(program: &Path, suite: &Suite, condition: Condition, times: u32) -> Ro
     let mut failures: Vec<String> = Vec::new();
     for _ in 0..times {
         let mut command = condition.command(&suite.program);
-        command.current_dir(&suite.folder).env("BOLIDE_BIN", program);
+        command.current_dir(&suite.directory).env("BOLIDE_BIN", program);
         match command.stdin(Stdio::null()).output() {
             Ok(output) if output.status.success() => passed += 1,
             Ok(output) => {
@@ -258,12 +259,12 @@ fn is_test(message: &str) -> bool {
 fn suite(message: &str) -> Option<Suite> {
     let program = PathBuf::from(text(message, "\"executable\":\"")?);
     let manifest = PathBuf::from(text(message, "\"manifest_path\":\"")?);
-    let folder = manifest.parent()?.to_owned();
+    let directory = manifest.parent()?.to_owned();
     let target = message.split_once("\"target\":")?.1;
     let name = text(target, "\"name\":\"")?.to_owned();
     let (_, package) = text(message, "\"package_id\":\"")?.rsplit_once('#')?;
     let package = package.split('@').next()?.to_owned();
-    Some(Suite { package, name, folder, program })
+    Some(Suite { package, name, directory, program })
 }
 
 /// The string behind `key`. Paths of ours have nothing that JSON escapes.
@@ -283,7 +284,7 @@ mod tests {
         let suite = Suite {
             package: "bolide-netlab".to_owned(),
             name: "lab".to_owned(),
-            folder: "/r/tools/netlab".into(),
+            directory: "/r/tools/netlab".into(),
             program: "/r/target/debug/deps/lab-1".into(),
         };
         assert_eq!(found, [suite]);
@@ -298,7 +299,7 @@ mod tests {
         let suite = Suite {
             package: "p".to_owned(),
             name: "s".to_owned(),
-            folder: "/".into(),
+            directory: "/".into(),
             program: "/bin/false".into(),
         };
         let row = repeat(Path::new("/"), &suite, Condition::Alone, 3);

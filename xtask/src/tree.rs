@@ -19,10 +19,10 @@ impl SourceFile {
     }
 
     /// Returns whether a directory of this name is on the way to the file.
-    pub(crate) fn is_under(&self, folder: &str) -> bool {
-        let mut folders = self.path.split('/').rev();
-        folders.next();
-        folders.any(|name| name == folder)
+    pub(crate) fn is_under(&self, directory: &str) -> bool {
+        let mut directories = self.path.split('/').rev();
+        directories.next();
+        directories.any(|name| name == directory)
     }
 
     /// Returns whether it is Rust.
@@ -84,10 +84,10 @@ impl Tree {
 
     /// The file with this path, or all files of the directory with this path.
     pub(crate) fn files_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a SourceFile> {
-        let folder = path.trim_end_matches('/');
+        let directory = path.trim_end_matches('/');
         self.files.iter().filter(move |file| {
             file.path
-                .strip_prefix(folder)
+                .strip_prefix(directory)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
@@ -110,14 +110,14 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
 /// All files but those of builds: for a tree that came without its history.
 fn walked(root: &Path) -> Vec<String> {
     let mut paths = Vec::new();
-    let mut folders = vec![root.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+    let mut directories = vec![root.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = entry.file_name();
             if path.is_dir() {
                 if !["target", ".git", "node_modules"].iter().any(|skipped| name == *skipped) {
-                    folders.push(path);
+                    directories.push(path);
                 }
             } else if let Some(path) = path.strip_prefix(root).ok().and_then(Path::to_str) {
                 paths.push(path.to_owned());

@@ -36,23 +36,23 @@ fn bodies_of_bytes_come_back_whole() {
     let client = ours.client().build().expect("a client");
     let body: Vec<u8> = (0..LENGTH).map(pattern).collect();
     for url in ours.urls("/echo") {
-        let answer = client.post(&url).body(body.clone()).send().expect("an answer").collect();
-        assert!(answer.expect("all of it") == body, "{url}");
-        let empty = client.post(&url).send().expect("an answer").collect().expect("nothing");
+        let response = client.post(&url).body(body.clone()).send().expect("a response").collect();
+        assert!(response.expect("all of it") == body, "{url}");
+        let empty = client.post(&url).send().expect("a response").collect().expect("nothing");
         assert!(empty.is_empty());
     }
 }
 
 #[test]
-fn a_body_is_streamed_by_a_reader_and_trailers_follow_the_answer() {
+fn a_body_is_streamed_by_a_reader_and_trailers_follow_the_response() {
     let ours = Ours::new();
     let client = ours.client().build().expect("a client");
     for url in ours.urls("/count") {
         let reader = Patterned { at: 0, total: LENGTH, read: Arc::default() };
-        let mut answer = client.post(&url).body_reader(reader).send().expect("an answer");
-        assert_eq!(answer.trailers(), None, "the body was not read yet");
-        assert_eq!(answer.text().expect("text"), format!("{LENGTH} true"), "{url}");
-        let trailers = answer.trailers().expect("trailers");
+        let mut response = client.post(&url).body_reader(reader).send().expect("a response");
+        assert_eq!(response.trailers(), None, "the body was not read yet");
+        assert_eq!(response.text().expect("text"), format!("{LENGTH} true"), "{url}");
+        let trailers = response.trailers().expect("trailers");
         assert_eq!(trailers.get("x-count"), Some(&HeaderValue::from(LENGTH)), "{url}");
     }
 }
@@ -69,20 +69,20 @@ fn a_body_is_written_piece_by_piece_with_trailers() {
         }
         let mut trailers = HeaderMap::new();
         trailers.insert("x-after", HeaderValue::from_static("1"));
-        let mut answer = upload.finish_with_trailers(trailers).expect("an answer");
-        assert_eq!(answer.text().expect("text"), format!("{LENGTH} true"), "{url}");
+        let mut response = upload.finish_with_trailers(trailers).expect("a response");
+        assert_eq!(response.text().expect("text"), format!("{LENGTH} true"), "{url}");
     }
 }
 
 #[test]
-fn an_answer_is_read_as_it_comes() {
+fn a_response_is_read_as_it_comes() {
     let ours = Ours::new();
     let client = ours.client().build().expect("a client");
     for url in ours.urls(&format!("/pattern/{LENGTH}")) {
-        let mut answer = client.get(&url).send().expect("an answer");
+        let mut response = client.get(&url).send().expect("a response");
         let (mut at, mut block) = (0, [0; 10_007]);
         loop {
-            let count = answer.read(&mut block).expect("more, or the end");
+            let count = response.read(&mut block).expect("more, or the end");
             if count == 0 {
                 break;
             }
@@ -94,7 +94,7 @@ fn an_answer_is_read_as_it_comes() {
 }
 
 #[test]
-fn an_answer_that_is_not_read_stays_with_the_server() {
+fn a_response_that_is_not_read_stays_with_the_server() {
     let sent = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&sent);
     let (sender, stopped) = std::sync::mpsc::channel();
@@ -109,11 +109,11 @@ fn an_answer_that_is_not_read_stays_with_the_server() {
         sender.send(()).expect("the test waits");
     });
     let client = Client::new().expect("a client");
-    let mut answer = client.get(&behind.url("/")).send().expect("an answer");
-    assert!(answer.chunk().expect("a piece").is_some());
+    let mut response = client.get(&behind.url("/")).send().expect("a response");
+    assert!(response.chunk().expect("a piece").is_some());
     // The server gives up when it can write no more, and what it wrote comes before the end.
     stopped.recv_timeout(crate::scene::PATIENCE).expect("nobody reads");
-    let error = std::iter::from_fn(|| answer.chunk().transpose()).find_map(Result::err);
+    let error = std::iter::from_fn(|| response.chunk().transpose()).find_map(Result::err);
     assert_eq!(error.expect("it broke off").kind(), ErrorKind::Closed);
     let sent = sent.load(Ordering::SeqCst);
     assert!(sent < 100_000_000, "{sent} bytes were taken from a server that nobody listened to");
@@ -145,8 +145,8 @@ fn an_endless_response_is_collected_up_to_a_limit() {
     let limits = ClientLimits { collected_bytes: 1000, ..ClientLimits::default() };
     let client = ours.client().limits(limits).build().expect("a client");
     let url = &ours.urls("/pattern/1000000000000")[0];
-    let error = client.get(url).send().expect("an answer").collect().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Answer);
+    let error = client.get(url).send().expect("a response").collect().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Response);
     assert!(error.to_string().ends_with("the response is longer than 1000 bytes"), "{error}");
 }
 

@@ -59,18 +59,18 @@ fn a_stream_that_breaks_off_goes_on_where_it_was() {
 
 #[test]
 fn what_is_no_stream_of_events_ends_it() {
-    for (answer, expected) in [
+    for (response, expected) in [
         ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "404 Not Found is not a stream"),
         (
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n",
             "`text/html` is no",
         ),
     ] {
-        let behind = Scripted::answering(answer);
+        let behind = Scripted::answering(response);
         let client = Client::new().expect("a client");
         let mut events = client.get(&behind.url("/")).events();
         let error = events.next().expect("an error").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Answer);
+        assert_eq!(error.kind(), ErrorKind::Response);
         assert!(error.to_string().contains(expected), "{error}");
         assert!(events.next().is_none(), "it is over");
         assert_eq!(behind.connections(), 1);

@@ -65,24 +65,24 @@ fn a_connection_that_ends_when_it_is_used_again_is_replaced() {
 
 #[test]
 fn what_is_no_http_and_what_breaks_off_is_told_apart() {
-    for (answer, kind) in [
+    for (response, kind) in [
         ("SSH-2.0-OpenSSH\r\n", ErrorKind::Protocol),
         ("HTTP/1.1 200 OK\r\ncontent-length: 1, 2\r\n\r\n", ErrorKind::Protocol),
         ("HTTP/1.1 200 OK\r\ncontent-le", ErrorKind::Closed),
     ] {
         let behind = Scripted::new(move |talk, _| {
             talk.head();
-            talk.send(answer);
+            talk.send(response);
         });
         let error = client().post(&behind.url("/")).send().unwrap_err();
-        assert_eq!((error.kind(), error.is_retry_safe()), (kind, false), "{answer:?}: {error}");
+        assert_eq!((error.kind(), error.is_retry_safe()), (kind, false), "{response:?}: {error}");
     }
     let behind = Scripted::new(|talk, _| {
         talk.head();
         talk.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf");
     });
     let error = match client().get(&behind.url("/")).send() {
-        Ok(mut answer) => answer.collect().unwrap_err(),
+        Ok(mut response) => response.collect().unwrap_err(),
         // All of it came at once.
         Err(error) => error,
     };
@@ -101,11 +101,11 @@ fn a_slow_server_is_given_up_in_each_phase() {
         pause_timeout: short,
         ..ClientLimits::default()
     };
-    let client = Client::builder().limits(limits).trust(bolide::proxy::Trust::Anybody).build();
+    let client = Client::builder().limits(limits).trust(bolide::proxy::Trust::Any).build();
     let client = client.expect("a client");
     let silent = Scripted::new(|talk, _| talk.rest());
     let late = |request: bolide::client::Request, what: &str, is_safe: bool| {
-        let error = request.send().and_then(|mut answer| answer.collect()).unwrap_err();
+        let error = request.send().and_then(|mut response| response.collect()).unwrap_err();
         assert_eq!((error.kind(), error.is_retry_safe()), (ErrorKind::Timeout, is_safe), "{error}");
         assert!(error.to_string().contains(what), "{error}");
     };
@@ -138,7 +138,7 @@ fn more_requests_than_may_wait_fail_at_once() {
 }
 
 #[test]
-fn an_answer_that_is_dropped_ends_its_exchange() {
+fn a_response_that_is_dropped_ends_its_exchange() {
     let (sender, ended) = std::sync::mpsc::channel();
     let behind = Scripted::new(move |talk, _| {
         talk.head();
@@ -148,7 +148,7 @@ fn an_answer_that_is_dropped_ends_its_exchange() {
     });
     let client = client();
     drop(client.get(&behind.url("/")).send().expect("its head"));
-    ended.recv_timeout(PATIENCE).expect("the connection ends, for its answer is not wanted");
+    ended.recv_timeout(PATIENCE).expect("the connection ends, for its response is not wanted");
     drop(client.post(&behind.url("/")).start().expect("it begins"));
 }
 
@@ -164,10 +164,10 @@ fn the_thread_of_a_client_ends_with_its_last_handle() {
     let client = client();
     let other = client.clone();
     drop(client);
-    let mut answer = other.get(&behind.url("/")).send().expect("its head");
+    let mut response = other.get(&behind.url("/")).send().expect("its head");
     drop(other);
-    assert_eq!(answer.text().expect("an answer keeps the thread"), "ok");
+    assert_eq!(response.text().expect("a response keeps the thread"), "ok");
     assert!(ended.try_recv().is_err(), "the connection stays to be used again");
-    drop(answer);
+    drop(response);
     ended.recv_timeout(PATIENCE).expect("the connection ends");
 }

@@ -1,4 +1,4 @@
-//! Answers that lead elsewhere.
+//! Responses that lead elsewhere.
 
 use bolide::client::{Client, ErrorKind, Redirects};
 
@@ -40,8 +40,8 @@ fn leading(status: &'static str, to: &str) -> Scripted {
 fn redirections_are_answers_unless_they_are_to_be_followed() {
     let behind = leading("302 Found", "/to");
     let client = Client::new().expect("a client");
-    let answer = client.get(&behind.url("/from")).send().expect("an answer");
-    assert_eq!((answer.status().as_u16(), answer.header("location")), (302, Some("/to")));
+    let response = client.get(&behind.url("/from")).send().expect("a response");
+    assert_eq!((response.status().as_u16(), response.header("location")), (302, Some("/to")));
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn methods_and_bodies_change_as_rfc_9110_has_it() {
     ] {
         let behind = leading(status, "to?x");
         let request = following(3).post(&behind.url("/from")).body("text");
-        let mut answer = request.send().expect("an answer");
-        assert_eq!(answer.url(), behind.url("/to?x"));
-        let seen = answer.text().expect("text");
+        let mut response = request.send().expect("a response");
+        assert_eq!(response.url(), behind.url("/to?x"));
+        let seen = response.text().expect("text");
         assert!(seen.starts_with(expected), "{status}: {seen}");
         assert_eq!(seen.ends_with("text"), expected.starts_with("POST"), "{status}: {seen}");
     }

@@ -194,10 +194,10 @@ impl Scripted {
     }
 
     /// Answers each request of each connection alike.
-    pub(crate) fn answering(answer: &'static str) -> Self {
+    pub(crate) fn answering(response: &'static str) -> Self {
         Self::new(move |talk, _| {
             while !talk.head().is_empty() {
-                talk.send(answer);
+                talk.send(response);
             }
         })
     }

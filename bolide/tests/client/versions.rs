@@ -15,10 +15,10 @@ fn each_way_speaks_its_version() {
         ("HTTP/2.0", Version::HTTP_2),
     ];
     for (url, (text, version)) in ours.urls("/version").iter().zip(expected) {
-        let mut answer = client.get(url).send().expect("an answer");
-        assert_eq!((answer.status().as_u16(), answer.version()), (200, version), "{url}");
-        assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
-        assert_eq!(answer.text().expect("text"), text, "{url}");
+        let mut response = client.get(url).send().expect("a response");
+        assert_eq!((response.status().as_u16(), response.version()), (200, version), "{url}");
+        assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"));
+        assert_eq!(response.text().expect("text"), text, "{url}");
     }
 }
 
@@ -29,7 +29,7 @@ fn a_client_speaks_only_what_it_is_told_to() {
     for (versions, expected) in [(Versions::Http1, "HTTP/1.1"), (Versions::Http2, "HTTP/2.0")] {
         let client = ours.client().versions(versions).build().expect("a client");
         for url in [&http, &https] {
-            let text = client.get(url).send().expect("an answer").text().expect("text");
+            let text = client.get(url).send().expect("a response").text().expect("text");
             assert_eq!(text, expected, "{url}");
         }
     }
@@ -41,14 +41,14 @@ fn a_client_speaks_http3_if_it_is_told_to() {
     let [http, _, https] = ours.urls("/version");
     let client = ours.client().versions(Versions::Http3).build().expect("a client");
     for _ in 0..3 {
-        let mut answer = client.get(&https).send().expect("an answer");
-        assert_eq!((answer.status().as_u16(), answer.version()), (200, Version::HTTP_3));
-        assert_eq!(answer.text().expect("text"), "HTTP/3.0");
+        let mut response = client.get(&https).send().expect("a response");
+        assert_eq!((response.status().as_u16(), response.version()), (200, Version::HTTP_3));
+        assert_eq!(response.text().expect("text"), "HTTP/3.0");
     }
     let url = https.replace("/version", "/pattern/100000");
-    let open: Vec<_> = (0..50).map(|_| client.get(&url).send().expect("an answer")).collect();
-    for mut answer in open {
-        assert_eq!(answer.collect().expect("all of it").len(), 100_000);
+    let open: Vec<_> = (0..50).map(|_| client.get(&url).send().expect("a response")).collect();
+    for mut response in open {
+        assert_eq!(response.collect().expect("all of it").len(), 100_000);
     }
     let error = client.get(&http).send().unwrap_err();
     assert!(error.to_string().contains("HTTP/3 needs a URL with https"), "{error}");
@@ -61,7 +61,7 @@ fn a_certificate_that_is_not_trusted_is_refused_before_anything_is_asked() {
     let error = client.expect("a client").get(&ours.urls("/version")[2]).send().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Tls);
     assert!(error.is_retry_safe() && error.to_string().contains("certificate"), "{error}");
-    let trusting = Client::builder().trust(Trust::Anybody).build().expect("a client");
+    let trusting = Client::builder().trust(Trust::Any).build().expect("a client");
     assert!(trusting.get(&ours.urls("/version")[2]).send().is_ok());
 }
 
@@ -84,7 +84,7 @@ fn connections_are_used_again_and_shared_by_threads() {
         })
         .collect();
     for thread in threads {
-        thread.join().expect("every answer came");
+        thread.join().expect("every response came");
     }
     assert!(behind.connections() <= 9, "{}", behind.connections());
 }
@@ -94,9 +94,9 @@ fn many_requests_share_one_connection_of_http2() {
     let ours = Ours::new();
     let client = ours.client().build().expect("a client");
     let url = &ours.urls("/pattern/100000")[1];
-    let open: Vec<_> = (0..50).map(|_| client.get(url).send().expect("an answer")).collect();
-    for mut answer in open {
-        assert_eq!(answer.collect().expect("all of it").len(), 100_000);
+    let open: Vec<_> = (0..50).map(|_| client.get(url).send().expect("a response")).collect();
+    for mut response in open {
+        assert_eq!(response.collect().expect("all of it").len(), 100_000);
     }
 }
 
@@ -113,9 +113,9 @@ fn a_unix_socket_is_asked_by_its_path() {
         String::from_utf8_lossy(&head[..count]).into_owned()
     });
     let client = Client::new().expect("a client");
-    let answer = client.get("http://service/x").unix_socket(&path).send();
+    let response = client.get("http://service/x").unix_socket(&path).send();
     let _ = std::fs::remove_file(&path);
-    assert_eq!(answer.expect("an answer").text().expect("text"), "unix");
+    assert_eq!(response.expect("a response").text().expect("text"), "unix");
     let head = serving.join().expect("it was asked");
     assert!(head.starts_with("GET /x HTTP/1.1\r\nhost: service\r\n"), "{head}");
 }

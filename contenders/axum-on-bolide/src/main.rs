@@ -1,6 +1,6 @@
 //! The application of the contender `axum`, on Bolide: the same source files, another last line.
 //!
-//!     axum-on-bolide [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE --www FOLDER [--workers N]
+//!     axum-on-bolide [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE --www DIRECTORY [--workers N]
 //!
 //! The cleartext port speaks HTTP/1.1 and HTTP/2 by prior knowledge, the other one the two by ALPN.
 

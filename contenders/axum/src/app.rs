@@ -20,7 +20,7 @@ use tower_http::services::ServeDir;
 /// The largest `size` of `GET /echo`, in bytes.
 const ECHO_BYTES_MAX: u64 = 1 << 30;
 
-const OCTETS: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/octet-stream")];
+const BYTES: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/octet-stream")];
 
 static FILL: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
@@ -48,8 +48,8 @@ async fn fill(Query(Size { size }): Query<Size>) -> Response {
         return (StatusCode::BAD_REQUEST, "size is too large\n").into_response();
     }
     match usize::try_from(size).ok().and_then(|size| FILL.get(..size)) {
-        Some(whole) => (OCTETS, Bytes::from_static(whole)).into_response(),
-        None => (OCTETS, [(CONTENT_LENGTH, size)], many(size)).into_response(),
+        Some(whole) => (BYTES, Bytes::from_static(whole)).into_response(),
+        None => (BYTES, [(CONTENT_LENGTH, size)], many(size)).into_response(),
     }
 }
 
@@ -90,5 +90,5 @@ async fn events(Query(Events { n, gap, size }): Query<Events>) -> impl IntoRespo
 
 /// The body goes back as it comes; its length, if it is known, goes along with it.
 async fn echo(request: Request) -> impl IntoResponse {
-    (OCTETS, request.into_body())
+    (BYTES, request.into_body())
 }

@@ -2,7 +2,7 @@
 //! `TCP_NODELAY`, on tokio's runtime. One worker is the single-threaded runtime, more are the
 //! multi-threaded one, whose tasks move between threads.
 //!
-//!     axum-contender [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE --www FOLDER [--workers N]
+//!     axum-contender [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE --www DIRECTORY [--workers N]
 //!
 //! The cleartext port speaks HTTP/1.1 and HTTP/2 by prior knowledge, the other one the two by ALPN.
 //! Its allocator is mimalloc and its TLS rustls on aws-lc-rs, as Bolide's are.

@@ -13,7 +13,7 @@ static FILL: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// A response's body.
-pub(crate) enum Answer {
+pub(crate) enum Content {
     /// All of it, or nothing any more.
     Whole(Bytes),
     /// This many times `x`.
@@ -24,7 +24,7 @@ pub(crate) enum Answer {
     Echo(Incoming),
 }
 
-impl Answer {
+impl Content {
     /// `size` times `x`.
     pub(crate) fn fill(size: u64) -> Self {
         let whole = usize::try_from(size).ok().and_then(|size| FILL.get(..size));
@@ -32,7 +32,7 @@ impl Answer {
     }
 }
 
-impl Body for Answer {
+impl Body for Content {
     type Data = Bytes;
     type Error = hyper::Error;
 

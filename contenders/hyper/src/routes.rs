@@ -1,4 +1,4 @@
-//! Which request gets which answer.
+//! Responses by request.
 
 use std::convert::Infallible;
 
@@ -8,20 +8,20 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::body::Answer;
+use crate::body::Content;
 
 /// The largest `size` of `GET /echo`, in bytes.
 const ECHO_BYTES_MAX: u64 = 1 << 30;
 
-fn response(status: StatusCode, kind: &'static str, body: Answer) -> Response<Answer> {
+fn response(status: StatusCode, kind: &'static str, body: Content) -> Response<Content> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-fn text(status: StatusCode, body: &'static str) -> Response<Answer> {
-    response(status, "text/plain", Answer::Whole(Bytes::from_static(body.as_bytes())))
+fn text(status: StatusCode, body: &'static str) -> Response<Content> {
+    response(status, "text/plain", Content::Whole(Bytes::from_static(body.as_bytes())))
 }
 
 /// The `size` of the query: 64 if there is none, `None` if it makes no sense.
@@ -42,17 +42,17 @@ async fn discard(mut body: Incoming) -> Result<(), hyper::Error> {
 }
 
 /// The service.
-pub(crate) async fn answer(request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
-    let octets = |body| response(StatusCode::OK, "application/octet-stream", body);
+pub(crate) async fn answer(request: Request<Incoming>) -> Result<Response<Content>, Infallible> {
+    let bytes = |body| response(StatusCode::OK, "application/octet-stream", body);
     Ok(match (request.method(), request.uri().path()) {
         (&Method::GET, "/ping") => text(StatusCode::OK, "pong"),
         (&Method::GET, "/echo") => match size(request.uri().query()) {
-            Some(size) => octets(Answer::fill(size)),
+            Some(size) => bytes(Content::fill(size)),
             None => text(StatusCode::BAD_REQUEST, "size is no number, or too large\n"),
         },
-        (&Method::POST, "/echo") => octets(Answer::Echo(request.into_body())),
+        (&Method::POST, "/echo") => bytes(Content::Echo(request.into_body())),
         (&Method::GET, path) if path.starts_with("/bulk/") => match path[6..].parse() {
-            Ok(size) => octets(Answer::Zeros(size)),
+            Ok(size) => bytes(Content::Zeros(size)),
             Err(_) => text(StatusCode::BAD_REQUEST, "size is no number\n"),
         },
         (&Method::PUT, path) if path.starts_with("/bulk/") => {

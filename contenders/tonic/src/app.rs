@@ -33,7 +33,8 @@ impl NamedService for Echo {
 struct Unary;
 
 type Reply = Pin<Box<dyn Future<Output = Result<Response<Payload>, Status>> + Send>>;
-type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+type ResponseFuture =
+    Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
 
 impl UnaryService<Payload> for Unary {
     type Response = Payload;
@@ -47,13 +48,13 @@ impl UnaryService<Payload> for Unary {
 impl Service<http::Request<Body>> for Echo {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Answer {
+    fn call(&mut self, request: http::Request<Body>) -> ResponseFuture {
         Box::pin(async move {
             if request.uri().path() != "/bolide.Echo/Unary" {
                 return Ok(Status::unimplemented("there is only `Unary`").into_http());

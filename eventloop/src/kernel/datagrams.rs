@@ -120,7 +120,7 @@ impl MioDatagrams {
             std::array::from_fn(|_| IoSliceMut::new(pieces.next().unwrap_or_default()));
         let count = self.state.recv((&self.socket).into(), &mut slices, &mut metas)?;
         for (meta, slice) in metas.iter().zip(&slices).take(count) {
-            // Each has memory of its own: a piece of a stream that somebody keeps must not keep the others.
+            // Each has memory of its own: a piece of a stream that is kept must not keep the others.
             for bytes in slice[..meta.len].chunks(meta.stride.max(1)) {
                 received.push(Datagram {
                     from: meta.addr,

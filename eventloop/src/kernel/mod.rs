@@ -132,7 +132,7 @@ pub trait Kernel: 'static {
     /// Returns what ends the wait of this kernel.
     fn waker(&self) -> Arc<dyn Wake>;
 
-    /// Waits until something is ready, or somebody wakes, or `timeout` has passed (`None`: for
+    /// Waits until something is ready, or another thread wakes it, or `timeout` has passed (`None`: for
     /// ever), or it is `alarm`, and appends what is ready. The timeout may be met a millisecond late,
     /// the alarm as precisely as the system can.
     ///
@@ -165,7 +165,7 @@ pub trait Kernel: 'static {
     /// `WouldBlock` when there is none; those of `accept`.
     fn accept(&mut self, listener: &mut Self::Listener) -> io::Result<Incoming<Self::Socket>>;
 
-    /// Takes over a socket that somebody else accepted.
+    /// Takes over a socket that another process accepted.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ pub enum Memory {
     Lent,
     /// Of its own, for as long as the chunk waits.
     Kept,
-    /// Of somebody who keeps it anyway, a cached file say: waiting for it costs nothing.
+    /// Of an owner that keeps it anyway, a cached file say: waiting for it costs nothing.
     Shared,
 }
 

@@ -38,7 +38,7 @@ impl ReceiveBuffer {
         self.block.is_empty() && self.block.try_reclaim(self.block_bytes)
     }
 
-    /// Begins a turn: the block is empty again, or fresh when somebody still holds slices of more than half of it,
+    /// Begins a turn: the block is empty again, or fresh while slices are still held of more than half of it,
     /// and starts with `rest`, the bytes that an earlier turn left.
     #[inline]
     pub fn start(&mut self, rest: &[u8]) {

@@ -14,7 +14,7 @@ pub const COPIED_BYTES: usize = 4096;
 const SLICES_FEW: usize = 32;
 
 /// The most elements handed to one vectored write (Linux takes 1024 at most): two megabytes in frames of
-/// 16 KiB, or the answers to 256 requests.
+/// 16 KiB, or the responses to 256 requests.
 const SLICES_MAX: usize = 512;
 
 /// When this many copied bytes have been sent from the front, and no more are left, the rest moves up, in bytes.
@@ -307,7 +307,7 @@ impl SendQueue {
         }
     }
 
-    /// The memory that is in use for what waits, in bytes: all but what somebody else keeps anyway.
+    /// The memory that is in use for what waits, in bytes: all but what others keep anyway.
     #[inline]
     #[must_use]
     pub fn held_bytes(&self) -> usize {

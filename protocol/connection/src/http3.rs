@@ -23,7 +23,7 @@ pub(crate) struct Http3 {
     /// The number of its endpoint.
     pub(crate) place: usize,
     pub(crate) unsent: Option<Unsent>,
-    /// Results of the handshake, once somebody has asked for a share in it.
+    /// Results of the handshake, once a share in it was asked for.
     pub(crate) facts: OnceCell<Arc<HandshakeFacts>>,
 }
 

@@ -10,11 +10,11 @@ limits! {
     #[derive(Debug, Clone)]
     pub struct Opening {
         /// How long a TLS handshake may take. Default: 10 s. Unit: time. Reason: a handshake takes a few round trips; h2o allows as
-        /// much. Answers: tls-half-handshake.
+        /// much. Against: tls-half-handshake.
         handshake_timeout: Duration = Duration::from_secs(10),
 
         /// How long the first bytes of a cleartext connection may leave its version open. Default: 10 s. Unit: time. Reason: the
-        /// preface is 24 bytes; the same as for a request's head. Answers: slow-head.
+        /// preface is 24 bytes; the same as for a request's head. Against: slow-head.
         version_timeout: Duration = Duration::from_secs(10),
     }
 }

@@ -251,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// A connection of `endpoint` is over for its owner: nothing that comes for it reaches anybody, and the peer gets a
+    /// A connection of `endpoint` is over for its owner: nothing that comes for it is delivered, and the peer gets a
     /// stateless reset if it does not know (RFC 9000 §10.3).
     pub fn forget_datagrams<N: Copy>(&mut self, endpoint: &mut QuicEndpoint<N>, now: Instant) {
         if !self.is_quic() {

@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn the_preface_may_be_split_anywhere() {
         for length in 0..PREFACE.len() {
-            assert_eq!(by_preface(&PREFACE[..length]), None, "{length} octets");
+            assert_eq!(by_preface(&PREFACE[..length]), None, "{length} bytes");
         }
         assert_eq!(by_preface(PREFACE), Some(Version::Http2));
         assert_eq!(by_preface(&[&PREFACE[..], b"more"].concat()), Some(Version::Http2));
@@ -49,7 +49,7 @@ mod tests {
         for length in 0..PREFACE.len() {
             let mut bytes = PREFACE[..length].to_vec();
             bytes.push(b'x');
-            assert_eq!(by_preface(&bytes), Some(Version::Http1), "{length} octets");
+            assert_eq!(by_preface(&bytes), Some(Version::Http1), "{length} bytes");
         }
         assert_eq!(by_preface(b"POST / HTTP/1.1\r\n"), Some(Version::Http1));
         assert_eq!(by_preface(b"\x16\x03"), Some(Version::Http1));

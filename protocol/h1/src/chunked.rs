@@ -59,10 +59,10 @@ impl Chunked {
         if self.at != At::Data {
             let unread = input.unread();
             let mut used = 0;
-            for octet in unread {
+            for byte in unread {
                 if !matches!(self.at, At::Data | At::Trailers) {
                     used += 1;
-                    self.octet(*octet)?;
+                    self.byte(*byte)?;
                     if self.extension_bytes > extension_bytes_max {
                         return Err(&CHUNK_EXTENSIONS_TOO_LARGE);
                     }
@@ -91,16 +91,16 @@ impl Chunked {
         }
     }
 
-    fn octet(&mut self, octet: u8) -> Result<(), &'static Failure> {
-        self.at = match (self.at, octet) {
+    fn byte(&mut self, byte: u8) -> Result<(), &'static Failure> {
+        self.at = match (self.at, byte) {
             (At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 if self.digits == CHUNK_SIZE_DIGITS_COUNT {
                     return Err(&BAD_CHUNK_SIZE);
                 }
                 self.digits += 1;
-                let digit = match octet {
-                    b'0'..=b'9' => octet - b'0',
-                    _ => (octet | 0x20) - b'a' + 10,
+                let digit = match byte {
+                    b'0'..=b'9' => byte - b'0',
+                    _ => (byte | 0x20) - b'a' + 10,
                 };
                 self.left = self.left << 4 | u64::from(digit);
                 At::Size
@@ -113,7 +113,7 @@ impl Chunked {
                 self.extension_bytes += 1;
                 At::ExtensionName
             }
-            (At::ExtensionName, _) if TOKEN_LOWER[usize::from(octet)] == 0 => {
+            (At::ExtensionName, _) if TOKEN_LOWER[usize::from(byte)] == 0 => {
                 return Err(&BAD_CHUNK_EXTENSION);
             }
             (At::Extension, b'\r') => At::SizeLf,

@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// The same, but the peer did not close its side as TLS has it: anybody on the way may have (RFC 9112 §9.8). A
+    /// The same, but the peer did not close its side as TLS has it: any host on the way may have (RFC 9112 §9.8). A
     /// body that only the end of the connection delimits is not complete.
     pub fn receive_cut(&mut self) {
         self.persistence.peer_side = PeerSide::Cut;

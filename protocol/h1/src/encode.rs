@@ -206,13 +206,13 @@ pub(crate) fn connection(tail: &mut Vec<u8>, options: [Option<&'static str>; 3])
 /// RFC 9110 §5.5, as `is_field_value`, and quicker for short values.
 #[inline]
 fn is_valid_value(value: &[u8]) -> bool {
-    let blank = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
+    let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     value_end(value, 0) == value.len() && !blank(value.first()) && !blank(value.last())
 }
 
 fn is_lower_token(name: &[u8]) -> bool {
     // NUL stands in the table for what is in no token.
-    let is_lower = |octet: &u8| *octet != 0 && TOKEN_LOWER[usize::from(*octet)] == *octet;
+    let is_lower = |byte: &u8| *byte != 0 && TOKEN_LOWER[usize::from(*byte)] == *byte;
     !name.is_empty() && name.iter().all(is_lower)
 }
 

@@ -103,7 +103,7 @@ fn pad<const LENGTH: usize>(bytes: &[u8], at: usize) -> [u8; LENGTH] {
 #[inline(never)]
 fn name_end(bytes: &[u8], at: usize) -> Result<usize, Stop> {
     let line = bytes.get(at..).unwrap_or_default();
-    let is_token = |octet: &&u8| TOKEN_LOWER[usize::from(**octet)] != 0;
+    let is_token = |byte: &&u8| TOKEN_LOWER[usize::from(**byte)] != 0;
     let end = at + line.iter().take_while(is_token).count();
     if end == at || bytes.get(end) != Some(&b':') {
         return Err(no_name(bytes, at, end));

@@ -97,7 +97,7 @@ impl Noted {
 /// length of the message is unknown, whatever the rest means (RFC 9112 §6.3).
 #[cold]
 fn other_coding(value: &[u8]) -> &'static Failure {
-    let mut codings = value.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
+    let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let is_chunked = |coding: &&[u8]| coding.eq_ignore_ascii_case(b"chunked");
     if !codings.clone().all(bolide_semantics::is_token) {
         &BAD_CODING

@@ -110,7 +110,7 @@ fn request_line(bytes: &[u8], head: &mut Head) -> Result<(usize, bool), Stop> {
 
 /// Reads a method, and returns it with the place behind the space that follows.
 fn method(bytes: &[u8]) -> Result<(Method, usize), Stop> {
-    let token = |octet: &&u8| TOKEN_LOWER[usize::from(**octet)] != 0;
+    let token = |byte: &&u8| TOKEN_LOWER[usize::from(**byte)] != 0;
     let end = bytes.iter().take_while(token).count();
     match bytes.get(end) {
         None => return Err(Stop::Incomplete),

@@ -14,30 +14,30 @@ const fn below(word: u64, limit: u64) -> u64 {
     word.wrapping_sub(ONES * limit) & !word & HIGHS
 }
 
-/// As [`below`]: those that equal `octet`.
+/// As [`below`]: those that equal `byte`.
 #[inline]
-const fn equal(word: u64, octet: u64) -> u64 {
-    below(word ^ (ONES * octet), 1)
+const fn equal(word: u64, byte: u64) -> u64 {
+    below(word ^ (ONES * byte), 1)
 }
 
 /// The bytes from `at` on, if there are so many. One comparison says whether there are.
 #[inline]
 pub(crate) fn chunk_at<const LENGTH: usize>(bytes: &[u8], at: usize) -> Option<&[u8; LENGTH]> {
-    bytes.get(at..at + LENGTH).and_then(|octets| octets.first_chunk())
+    bytes.get(at..at + LENGTH).and_then(|chunk| chunk.first_chunk())
 }
 
 macro_rules! first {
-    ($bytes:ident, $from:ident, $marks:expr, $octet:expr) => {{
+    ($bytes:ident, $from:ident, $marks:expr, $stops:expr) => {{
         let mut at = $from;
-        while let Some(octets) = chunk_at::<8>($bytes, at) {
-            let marks = $marks(u64::from_le_bytes(*octets));
+        while let Some(chunk) = chunk_at::<8>($bytes, at) {
+            let marks = $marks(u64::from_le_bytes(*chunk));
             if marks != 0 {
                 return at + marks.trailing_zeros() as usize / 8;
             }
             at += 8;
         }
-        while let Some(octet) = $bytes.get(at) {
-            if $octet(*octet) {
+        while let Some(byte) = $bytes.get(at) {
+            if $stops(*byte) {
                 break;
             }
             at += 1;
@@ -49,12 +49,12 @@ macro_rules! first {
 /// The place, at or after `from`, of the first control byte; the length when there is none.
 #[inline]
 pub(crate) fn control(bytes: &[u8], mut from: usize) -> usize {
-    let is_control = |octet: &u8| *octet < 0x20 || *octet == 0x7f;
+    let is_control = |byte: &u8| *byte < 0x20 || *byte == 0x7f;
     let marks = |word: u64| below(word, 0x20) | equal(word, 0x7f);
     // All sixteen are looked at without a branch, which is a few instructions.
-    while let Some(octets) = chunk_at::<16>(bytes, from) {
-        if octets.iter().fold(false, |some, octet| some | is_control(octet)) {
-            let both = u128::from_le_bytes(*octets);
+    while let Some(chunk) = chunk_at::<16>(bytes, from) {
+        if chunk.iter().fold(false, |some, byte| some | is_control(byte)) {
+            let both = u128::from_le_bytes(*chunk);
             let (first, second) = (marks(both as u64), marks((both >> 64) as u64));
             let place = if first != 0 {
                 first.trailing_zeros() / 8
@@ -65,7 +65,7 @@ pub(crate) fn control(bytes: &[u8], mut from: usize) -> usize {
         }
         from += 16;
     }
-    first!(bytes, from, marks, |octet| is_control(&octet))
+    first!(bytes, from, marks, |byte| is_control(&byte))
 }
 
 /// The place, at or after `from`, of the first byte that can't stand in a field value; the length
@@ -86,7 +86,7 @@ pub(crate) fn target_end(bytes: &[u8], from: usize) -> usize {
         bytes,
         from,
         |word| below(word, 0x21) | equal(word, 0x7f) | equal(word, b'#'.into()) | (word & HIGHS),
-        |octet: u8| !(0x21..0x7f).contains(&octet) || octet == b'#'
+        |byte: u8| !(0x21..0x7f).contains(&byte) || byte == b'#'
     )
 }
 
@@ -120,11 +120,11 @@ mod tests {
         ) {
             let from = from.min(bytes.len());
             let plain = |stops: fn(u8) -> bool| {
-                bytes[from..].iter().position(|octet| stops(*octet)).map_or(bytes.len(), |at| from + at)
+                bytes[from..].iter().position(|byte| stops(*byte)).map_or(bytes.len(), |at| from + at)
             };
-            let value = plain(|octet| (octet < 0x20 && octet != b'\t') || octet == 0x7f);
+            let value = plain(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f);
             prop_assert_eq!(value_end(&bytes, from), value);
-            let target = plain(|octet| !bolide_semantics::is_valid_target(&[octet]));
+            let target = plain(|byte| !bolide_semantics::is_valid_target(&[byte]));
             prop_assert_eq!(target_end(&bytes, from), target);
         }
     }

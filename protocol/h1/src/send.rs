@@ -216,7 +216,7 @@ impl Connection {
         if self.current.expects_continue {
             return false;
         }
-        // A body may still be read while its response is sent; after an error hardly anybody does.
+        // A body may still be read while its response is sent; after an error that is rare.
         let is_unread = end == End::Yes || status.is_client_error() || status.is_server_error();
         !is_unread || left_to_read(&body, input_bytes) <= self.discard_bytes()
     }

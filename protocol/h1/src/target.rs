@@ -87,7 +87,7 @@ fn absolute_form(head: &mut Head, target: &[u8]) -> Result<(), &'static Failure>
     } else {
         return Err(&BAD_TARGET);
     };
-    let end = rest.iter().position(|octet| matches!(octet, b'/' | b'?')).unwrap_or(rest.len());
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     if !is_valid_authority(authority) {
         return Err(&BAD_TARGET);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_right_answer_counts() {
+    fn only_the_right_response_counts() {
         let mut ping = Ping::default();
         assert_eq!(ping.answered(&payload(Purpose::Alive)), None);
         let sent = ping.send(Purpose::Drain, 3);

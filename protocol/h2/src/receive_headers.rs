@@ -62,7 +62,7 @@ impl Connection {
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
         let opens = self.role == Role::Server && header.stream > self.streams.highest_peer;
         if opens && cx.output_room() == 0 {
-            // No further request while answers wait to be read.
+            // No further request while responses wait to be read.
             self.incoming.held = true;
             return Ok(Step::Incomplete);
         }

@@ -227,7 +227,7 @@ impl Connection {
         );
     }
 
-    /// As [`Self::abort`], and the peer is told that nothing failed here: somebody does not go on (CANCEL).
+    /// As [`Self::abort`], and the peer is told that nothing failed here: the other side does not go on (CANCEL).
     pub fn cancel(&mut self, cx: &mut Context<'_>, id: ExchangeId) {
         self.reset(cx, id, ErrorCode::Cancel);
     }

@@ -84,7 +84,7 @@ pub(crate) struct StatsBook {
     blocked: Option<(Blocker, u32)>,
     /// In a box, for most connections never need it.
     held: Option<Box<Held>>,
-    /// Resets since somebody asked.
+    /// Resets since they were last asked for.
     resets: Option<Box<Resets>>,
 }
 

@@ -208,7 +208,7 @@ impl Connection {
         }
     }
 
-    /// As [`Self::abort`], and the peer is told that nothing failed here: somebody does not go on
+    /// As [`Self::abort`], and the peer is told that nothing failed here: the other side does not go on
     /// (H3_REQUEST_CANCELLED).
     pub fn cancel<Q: Quic>(&mut self, cx: &mut Context<'_, Q>, id: ExchangeId) {
         if self.ordered(cx, id).is_ok() {

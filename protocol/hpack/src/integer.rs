@@ -1,7 +1,7 @@
 //! RFC 7541 §5.1, RFC 9204 §4.1.1: integers with a prefix.
 
 use crate::Error;
-use crate::limits::{INTEGER_OCTETS_COUNT, LENGTH_CEILING_BYTES};
+use crate::limits::{INTEGER_BYTES_COUNT, LENGTH_CEILING_BYTES};
 
 /// Reads an integer whose prefix is the low `prefix` bits of `block[*at]`, and moves `at` past it.
 ///
@@ -21,10 +21,10 @@ pub fn decode(block: &[u8], at: &mut usize, prefix: u32) -> Result<usize, Error>
 
 fn decode_rest(block: &[u8], at: &mut usize, mask: u8) -> Result<usize, Error> {
     let mut value = u64::from(mask);
-    for octet in 0..INTEGER_OCTETS_COUNT {
+    for place in 0..INTEGER_BYTES_COUNT {
         let byte = *block.get(*at).ok_or(Error::Truncated)?;
         *at += 1;
-        value += u64::from(byte & 0x7f) << (7 * octet);
+        value += u64::from(byte & 0x7f) << (7 * place);
         if byte & 0x80 == 0 {
             let fits = value <= u64::from(LENGTH_CEILING_BYTES);
             return if fits { Ok(value as usize) } else { Err(Error::IntegerOverflow) };

@@ -250,8 +250,8 @@ fn mix(seed: u64, text: &[u8]) -> u64 {
     let length = text.len();
     let (first, last, middle) = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
         (Some(first), Some(last)) => {
-            let middle = text[length / 2 - 4..].first_chunk::<8>().map_or(0, |m| octets(*m));
-            (octets(*first), octets(*last), middle)
+            let middle = text[length / 2 - 4..].first_chunk::<8>().map_or(0, |m| bytes(*m));
+            (bytes(*first), bytes(*last), middle)
         }
         _ => short(text),
     };
@@ -262,7 +262,7 @@ fn mix(seed: u64, text: &[u8]) -> u64 {
 }
 
 #[inline]
-fn octets(chunk: [u8; 8]) -> u64 {
+fn bytes(chunk: [u8; 8]) -> u64 {
     u64::from_le_bytes(chunk)
 }
 
@@ -273,7 +273,7 @@ fn short(text: &[u8]) -> (u64, u64, u64) {
         (Some(first), Some(last)) => {
             (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)), 0)
         }
-        _ => (text.iter().fold(0, |sum, octet| sum << 8 | u64::from(*octet)), 0, 0),
+        _ => (text.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), 0, 0),
     }
 }
 

@@ -27,7 +27,7 @@ pub fn read(block: &[u8], at: &mut usize, prefix: u32, text: &mut Text) -> Resul
 #[must_use]
 pub fn is_lower_token(name: &[u8]) -> bool {
     !name.is_empty()
-        && name.iter().fold(true, |ok, octet| ok & (TOKEN_LOWER[usize::from(*octet)] == *octet))
+        && name.iter().fold(true, |ok, byte| ok & (TOKEN_LOWER[usize::from(*byte)] == *byte))
         && !name.contains(&0)
 }
 

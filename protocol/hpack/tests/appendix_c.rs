@@ -3,7 +3,7 @@
 use bolide_hpack::{Decoder, EachField, Encoder, Pseudo};
 use bolide_semantics::{FieldName, FieldRef};
 
-fn octets(hex: &str) -> Vec<u8> {
+fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
     digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
@@ -19,7 +19,7 @@ fn check(decoder: &mut Decoder, hex: &str, lines: &[(&str, &str)], table_bytes: 
         assert_eq!(field.never_indexed, *name == "password");
         true
     };
-    decoder.decode(&octets(hex), &mut EachField::new(compare)).expect("an example of the RFC");
+    decoder.decode(&bytes(hex), &mut EachField::new(compare)).expect("an example of the RFC");
     assert_eq!(left.next(), None);
     assert_eq!(decoder.table_bytes(), table_bytes);
 }
@@ -86,7 +86,7 @@ fn c4_is_what_the_encoder_makes_of_these_requests() {
                 encoder.field(&FieldRef { known, name, value, sensitive: false }, &mut out);
             }
         }
-        assert_eq!(out, octets(hex));
+        assert_eq!(out, bytes(hex));
     }
 }
 

@@ -113,8 +113,8 @@ proptest! {
     }
 
     #[test]
-    fn no_octets_break_the_decoder(
-        blocks in prop::collection::vec(prop::collection::vec(octet(), 0..80), 1..30),
+    fn no_bytes_break_the_decoder(
+        blocks in prop::collection::vec(prop::collection::vec(byte(), 0..80), 1..30),
         reduced in prop::option::of(0_usize..300),
     ) {
         let mut decoder = Decoder::new(4096);
@@ -141,7 +141,7 @@ proptest! {
     /// Checks that a caller that stops reading fields gets the same table as one that reads all.
     #[test]
     fn looking_away_keeps_the_table_in_step(
-        blocks in prop::collection::vec(prop::collection::vec(octet(), 0..60), 1..10),
+        blocks in prop::collection::vec(prop::collection::vec(byte(), 0..60), 1..10),
         looks in 0_usize..5,
     ) {
         let (mut one, mut other) = (Decoder::new(4096), Decoder::new(4096));
@@ -160,7 +160,7 @@ proptest! {
 }
 
 /// Bytes with which blocks are often right for a while.
-fn octet() -> impl Strategy<Value = u8> {
+fn byte() -> impl Strategy<Value = u8> {
     prop_oneof![
         3 => prop::sample::select(vec![0x82, 0xbe, 0xbf, 0xc0, 0x40, 0x41, 0x7e, 0x7f, 0x00, 0x0f, 0x10]),
         3 => 0_u8..6,

@@ -16,7 +16,7 @@ struct Line {
 enum Step {
     Story(String),
     TableBytes(u32),
-    Block { octets: Vec<u8>, lines: Vec<Line> },
+    Block { bytes: Vec<u8>, lines: Vec<Line> },
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -57,9 +57,9 @@ fn steps(file: &str) -> Vec<Step> {
         } else if let Some(name) = text.strip_prefix("story ") {
             steps.push(Step::Story(name.to_owned()));
         } else if let Some(bytes) = text.strip_prefix("table ") {
-            steps.push(Step::TableBytes(bytes.parse().expect("a number of octets")));
-        } else if let Some(octets) = text.strip_prefix("block") {
-            steps.push(Step::Block { octets: hex(octets), lines: Vec::new() });
+            steps.push(Step::TableBytes(bytes.parse().expect("a number of bytes")));
+        } else if let Some(bytes) = text.strip_prefix("block") {
+            steps.push(Step::Block { bytes: hex(bytes), lines: Vec::new() });
             inside = true;
         } else {
             assert!(text.starts_with('#'), "{text}");
@@ -76,7 +76,7 @@ fn decodes(file: &str) {
         match step {
             Step::Story(name) => (decoder, told) = (Decoder::default(), name),
             Step::TableBytes(bytes) => decoder.set_table_bytes_max(bytes as usize),
-            Step::Block { octets, lines } => {
+            Step::Block { bytes, lines } => {
                 let mut left = lines.iter();
                 let compare = |field: bolide_hpack::DecodedField<'_>| {
                     let line = left.next().expect("not more lines than expected");
@@ -86,7 +86,7 @@ fn decodes(file: &str) {
                     assert_eq!(field.kind, NameKind::of(line.name.as_bytes()));
                     true
                 };
-                let result = decoder.decode(&octets, &mut EachField::new(compare));
+                let result = decoder.decode(&bytes, &mut EachField::new(compare));
                 assert_eq!(result, Ok(()), "{told}, step {number}");
                 assert!(left.next().is_none(), "{told}, step {number}");
             }
@@ -150,8 +150,8 @@ fn our_encoder_makes_the_blocks_that_foreign_decoders_have_understood() {
         match step {
             Step::Story(name) => told = name,
             Step::TableBytes(_) => {}
-            Step::Block { octets, .. } => {
-                writeln!(expected, "{told}: {octets:02x?}").expect("a string takes everything");
+            Step::Block { bytes, .. } => {
+                writeln!(expected, "{told}: {bytes:02x?}").expect("a string takes everything");
             }
         }
     }

@@ -69,9 +69,9 @@ pub trait Limits: Default + 'static {
 ///     /// The limits of a queue.
 ///     #[derive(Debug, Clone)]
 ///     pub struct Queue {
-///         /// Jobs that wait. Default: 64. Unit: jobs. Reason: a turn's worth. Answers: none.
+///         /// Jobs that wait. Default: 64. Unit: jobs. Reason: a turn's worth. Against: none.
 ///         waiting_count: usize [from 0 to 1024] = 64,
-///         /// How long one waits. Default: 1 s. Unit: time. Reason: longer than a turn. Answers: none.
+///         /// How long one waits. Default: 1 s. Unit: time. Reason: longer than a turn. Against: none.
 ///         wait_time: Duration = Duration::from_secs(1),
 ///     }
 /// }

@@ -17,7 +17,7 @@ const SECTIONS_COUNT: u64 = 60;
 struct Foreign {
     child: Child,
     orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    responses: BufReader<ChildStdout>,
 }
 
 impl Foreign {
@@ -35,15 +35,15 @@ impl Foreign {
             .spawn()
             .expect("Python starts");
         let orders = child.stdin.take().expect("a pipe");
-        let answers = BufReader::new(child.stdout.take().expect("a pipe"));
-        Some(Self { child, orders, answers })
+        let responses = BufReader::new(child.stdout.take().expect("a pipe"));
+        Some(Self { child, orders, responses })
     }
 
     fn order(&mut self, order: &str) -> String {
         writeln!(self.orders, "{order}").expect("Python reads");
-        let mut answer = String::new();
-        assert_ne!(self.answers.read_line(&mut answer).expect("text"), 0, "{order} failed");
-        answer.trim_end().to_owned()
+        let mut response = String::new();
+        assert_ne!(self.responses.read_line(&mut response).expect("text"), 0, "{order} failed");
+        response.trim_end().to_owned()
     }
 }
 
@@ -108,8 +108,8 @@ fn sections_of_ls_qpack_with_tables_of_several_sizes() {
         let mut blocked = 0;
         for number in 0..SECTIONS_COUNT {
             let (stream, mut out) = (number * 4, Vec::new());
-            let answer = foreign.order(&format!("encode {stream} {}", text(number)));
-            let (instructions, section) = answer.split_once('/').expect("two parts");
+            let response = foreign.order(&format!("encode {stream} {}", text(number)));
+            let (instructions, section) = response.split_once('/').expect("two parts");
             let section = bytes(section);
             // The section overtakes its instructions.
             let (mut decoded, mut seen) = decode(&mut decoder, stream, &section, &mut out);
@@ -158,8 +158,8 @@ fn our_sections_as_ls_qpack_reads_them_never_block() {
             }
             section.end(stream, &mut out);
             // The section overtakes its instructions.
-            let answer = foreign.order(&format!("decode {stream} {}", hex(&out)));
-            let (feedback, seen) = answer.split_once('/').expect("it is not blocked");
+            let response = foreign.order(&format!("decode {stream} {}", hex(&out)));
+            let (feedback, seen) = response.split_once('/').expect("it is not blocked");
             assert_eq!(seen, text(number), "{capacity}");
             acknowledged |= !feedback.is_empty();
             encoder.read_feedback(&bytes(feedback)).expect("feedback that is right");

@@ -220,7 +220,7 @@ fn a_network_that_is_gone_for_seconds_loses_nothing() {
 }
 
 #[test]
-fn a_client_that_does_not_answer_is_sent_three_times_what_it_has_sent() {
+fn a_client_that_does_not_respond_is_sent_three_times_what_it_has_sent() {
     let mut world = World::new(9, 0);
     world.turn();
     let sent: usize = world.wire.iter().map(|(_, _, bytes)| bytes.len()).sum();
@@ -273,13 +273,13 @@ fn an_unknown_version_is_answered_by_the_known_ones() {
         initial[15..23].copy_from_slice(b"and-back");
         world.wire.clear();
         world.arrive(SERVER, &initial);
-        let answers: Vec<_> = world.wire.iter().map(|(_, _, bytes)| bytes.clone()).collect();
-        assert_eq!(answers.len(), usize::from(is_answered));
-        let Some(answer) = answers.first() else { continue };
+        let responses: Vec<_> = world.wire.iter().map(|(_, _, bytes)| bytes.clone()).collect();
+        assert_eq!(responses.len(), usize::from(is_answered));
+        let Some(response) = responses.first() else { continue };
         // RFC 9000 §17.2.1: version 0, the identifiers the other way round, and what is supported.
-        assert!(answer[0] & 0x80 != 0 && answer[1..5] == [0; 4], "{answer:x?}");
-        assert_eq!(answer[5..23], *b"\x08and-back\x08to-there");
-        assert!(answer[23..].chunks(4).any(|version| version == [0, 0, 0, 1]), "{answer:x?}");
-        assert!(answer.len() < length, "it is smaller than what it answers");
+        assert!(response[0] & 0x80 != 0 && response[1..5] == [0; 4], "{response:x?}");
+        assert_eq!(response[5..23], *b"\x08and-back\x08to-there");
+        assert!(response[23..].chunks(4).any(|version| version == [0, 0, 0, 1]), "{response:x?}");
+        assert!(response.len() < length, "it is smaller than what it answers");
     }
 }

@@ -30,7 +30,7 @@ pub enum Precondition {
     Failed,
 }
 
-/// The fields of a request that decide which answer it gets, found in one pass.
+/// The fields of a request that decide which response it gets, found in one pass.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Conditions<'a> {
     if_match: Option<&'a [u8]>,

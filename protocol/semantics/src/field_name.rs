@@ -148,10 +148,10 @@ static PATTERNS: [Pattern; FieldName::ALL.len()] = {
         assert!(name.len() < LINE_BYTES, "a name too long for its pattern");
         let mut at = 0;
         while at <= name.len() {
-            let octet = if at < name.len() { name[at] } else { b':' };
-            let mask = if octet.is_ascii_lowercase() { 0xdf } else { 0xff };
+            let byte = if at < name.len() { name[at] } else { b':' };
+            let mask = if byte.is_ascii_lowercase() { 0xdf } else { 0xff };
             let shift = at % 8 * 8;
-            patterns[number].words[at / 8] |= ((octet & mask) as u64) << shift;
+            patterns[number].words[at / 8] |= ((byte & mask) as u64) << shift;
             patterns[number].masks[at / 8] |= (mask as u64) << shift;
             at += 1;
         }

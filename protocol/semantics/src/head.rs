@@ -38,7 +38,7 @@ impl Line {
     #[inline(never)]
     fn settle_name(&mut self, text: &mut Text) {
         let before = &mut text.bytes_mut()[self.start as usize..self.value as usize];
-        let length = before.iter().position(|octet| *octet == b':').unwrap_or(before.len());
+        let length = before.iter().position(|byte| *byte == b':').unwrap_or(before.len());
         let gap = before.len() - length;
         before.copy_within(..length, gap);
         before[gap..].make_ascii_lowercase();

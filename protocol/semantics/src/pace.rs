@@ -1,4 +1,4 @@
-//! RFC 9113 §10.5, RFC 9114 §10.5: how fast the body of a request comes, while somebody waits for it.
+//! RFC 9113 §10.5, RFC 9114 §10.5: how fast the body of a request comes, while a handler waits for it.
 
 use std::time::Duration;
 

@@ -98,7 +98,7 @@ pub fn is_valid_target(bytes: &[u8]) -> bool {
 fn refused_in_target(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
-    let equal = |octet: u8| below(word ^ (ONES * u64::from(octet)), 1);
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     (below(word, 0x21) | equal(0x7f) | equal(b'#') | word) & (ONES * 0x80)
 }
 
@@ -172,8 +172,8 @@ static HOST: [bool; 256] = {
 #[inline]
 fn is_port(digits: &[u8]) -> bool {
     let mut number = 0;
-    for octet in digits {
-        let digit = u32::from(octet.wrapping_sub(b'0'));
+    for byte in digits {
+        let digit = u32::from(byte.wrapping_sub(b'0'));
         if digit > 9 {
             return false;
         }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_octet_is_found_at_any_place() {
+    fn a_control_byte_is_found_at_any_place() {
         for length in 1..40 {
             for place in 0..length {
                 for byte in 0..=u8::MAX {
@@ -278,12 +278,12 @@ mod tests {
         for bad in [&b""[..], b"/a b", b"/a#b", b"/\x7f", b"/\xc3\xa4", b"/a\tb"] {
             assert!(!is_valid_target(bad), "{bad:?}");
         }
-        for octet in 0..=u8::MAX {
+        for byte in 0..=u8::MAX {
             for (length, at) in [(1, 0), (7, 6), (8, 0), (8, 7), (13, 3), (13, 12)] {
                 let mut bytes = vec![b'a'; length];
-                bytes[at] = octet;
-                let is_allowed = (0x21..0x7f).contains(&octet) && octet != b'#';
-                assert_eq!(is_valid_target(&bytes), is_allowed, "{octet} at {at} of {length}");
+                bytes[at] = byte;
+                let is_allowed = (0x21..0x7f).contains(&byte) && byte != b'#';
+                assert_eq!(is_valid_target(&bytes), is_allowed, "{byte} at {at} of {length}");
             }
         }
     }

@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(text.bytes(), b"onetwo");
         assert_eq!(text.clone().bytes(), b"onetwo");
         let mut short = Text::default();
-        short.push_front(b"sixteen octets..", 7);
+        short.push_front(b"sixteen bytes...", 7);
         short.push_front(b"0123456789abcdef", 16);
         short.push_front(b"................", 0);
         assert_eq!(short.bytes(), b"sixteen0123456789abcdef");

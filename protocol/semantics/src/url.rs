@@ -136,12 +136,12 @@ impl Url {
             _ if reference.starts_with("//") => format!("{}:{reference}", self.scheme.name()),
             None => return Ok(self.clone()),
             Some(first) => {
-                let folder = match first {
+                let directory = match first {
                     '/' => "",
                     '?' => own,
                     _ => own.rfind('/').map_or("/", |at| &own[..=at]),
                 };
-                format!("{}://{authority}{folder}{reference}", self.scheme.name())
+                format!("{}://{authority}{directory}{reference}", self.scheme.name())
             }
         };
         let url = Self::parse(&text, schemes)?;

@@ -87,10 +87,10 @@ fn escaped(text: &str) -> String {
             '#' if at == 0 => out.push_str("\\#"),
             ' ' if at == 0 || at == last => out.push_str("\\ "),
             _ if letter.is_control() => {
-                let mut octets = [0; 4];
-                for octet in letter.encode_utf8(&mut octets).bytes() {
+                let mut bytes = [0; 4];
+                for byte in letter.encode_utf8(&mut bytes).bytes() {
                     // Writing to a string never fails.
-                    let _ = write!(out, "\\{octet:02x}");
+                    let _ = write!(out, "\\{byte:02x}");
                 }
             }
             _ => out.push(letter),
@@ -111,8 +111,8 @@ pub(crate) fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
         if !(1..=2).contains(&count) || rest.len() < count {
             return None;
         }
-        let (octets, rest) = rest.split_at(count);
-        (octets.iter().fold(0, |length, octet| length << 8 | usize::from(*octet)), rest)
+        let (bytes, rest) = rest.split_at(count);
+        (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
     };
     (length <= rest.len()).then(|| {
         let (content, rest) = rest.split_at(length);
@@ -158,10 +158,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_octets_make_it_panic(octets in proptest::collection::vec(any::<u8>(), 0..80)) {
-            distinguished(&octets);
-            let mut framed = vec![SET, octets.len() as u8];
-            framed.extend(&octets);
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            distinguished(&bytes);
+            let mut framed = vec![SET, bytes.len() as u8];
+            framed.extend(&bytes);
             distinguished(&framed);
         }
     }

@@ -34,7 +34,7 @@ impl Trust {
                 let certificates = certificates.iter().map(|der| CertificateDer::from(&der[..]));
                 roots.add_parsable_certificates(certificates);
             }
-            Self::Anybody => return Ok(None),
+            Self::Any => return Ok(None),
         }
         if roots.is_empty() { Err(IdentityError::NoCertificate) } else { Ok(Some(roots)) }
     }

@@ -82,9 +82,9 @@ pub struct TlsLayer {
     sealed_bytes: usize,
     /// Once everything is sealed, the peer is told that nothing more comes.
     closing: bool,
-    /// Facts of the client's certificate, once somebody has asked.
+    /// Facts of the client's certificate, once they were asked for.
     client: OnceCell<Option<Arc<ClientCertificate>>>,
-    /// Results of the handshake, once somebody has asked for a share in it.
+    /// Results of the handshake, once a share in it was asked for.
     facts: OnceCell<Arc<HandshakeFacts>>,
 }
 

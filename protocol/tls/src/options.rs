@@ -10,8 +10,8 @@ pub enum Trust {
     /// These certificates (DER), and those that they signed; what can't be read is passed over, as long
     /// as one is left. Stores of operating systems are handed in like this.
     Der(Vec<Vec<u8>>),
-    /// Anybody: for tests and measurements on one's own machine.
-    Anybody,
+    /// Any server: for tests and measurements on one's own machine.
+    Any,
 }
 
 /// TLS settings of a client.
@@ -35,7 +35,7 @@ pub struct ClientOptions<'a> {
 pub enum Clients {
     /// No certificate is requested.
     #[default]
-    Anybody,
+    Any,
     /// Everybody is asked; who shows a certificate must show one that the certificates in this PEM text, or
     /// those that they signed, vouch for.
     Optional(Vec<u8>),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::client_certificate::{SEQUENCE, element};
 
 const INTEGER: u8 = 0x02;
-const OCTETS: u8 = 0x04;
+const BYTES: u8 = 0x04;
 const IDENTIFIER: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
@@ -72,7 +72,7 @@ fn authority_key_of(extensions: &[u8]) -> Option<Box<[u8]>> {
         if name == AUTHORITY_KEY {
             // Whether it is critical may come between.
             let (mut tag, mut value, _) = element(after)?;
-            while tag != OCTETS {
+            while tag != BYTES {
                 (_, _, after) = element(after)?;
                 (tag, value, _) = element(after)?;
             }

@@ -19,7 +19,7 @@ use crate::{Clients, Identity, IdentityError, ServerOptions, TlsLayer, Trust, Wa
 impl Clients {
     fn verifier(&self) -> Result<Option<Arc<dyn ClientCertVerifier>>, IdentityError> {
         let (pem, optional) = match self {
-            Self::Anybody => return Ok(None),
+            Self::Any => return Ok(None),
             Self::Optional(pem) => (pem, true),
             Self::Required(pem) => (pem, false),
         };
@@ -67,7 +67,7 @@ impl Current {
 }
 
 impl ServerTls {
-    /// Settings that answer with `identity`, whatever name is asked for, and ask no client who it is.
+    /// Settings of a server with `identity`, whatever name is asked for, and ask no client who it is.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ fn config(
         return Err(IdentityError::NoCertificate);
     }
     options.rules.check()?;
-    if options.rules.early_data && options.clients != Clients::Anybody {
+    if options.rules.early_data && options.clients != Clients::Any {
         let what =
             "early data comes before a client has shown a certificate: ask for one, or allow it";
         return Err(IdentityError::Unusable(what.to_owned()));

@@ -116,22 +116,22 @@ impl Deflate {
     ///
     /// What is wrong with the response, in words: the connection must not be used (RFC 7692 §7.1).
     pub fn accepted<'a>(
-        answers: impl Iterator<Item = &'a [u8]>,
+        responses: impl Iterator<Item = &'a [u8]>,
         policy: &DeflatePolicy,
     ) -> Result<Option<Self>, &'static str> {
         const WRONG: &str = "the response's Sec-WebSocket-Extensions names what was not offered";
         let mut agreed = None;
-        for value in answers {
+        for value in responses {
             for element in elements(std::str::from_utf8(value).map_err(|_| WRONG)?) {
-                let answer = Parameters::parse(element).map_err(|()| WRONG)?.ok_or(WRONG)?;
-                let client_bits = match answer.client_bits {
+                let response = Parameters::parse(element).map_err(|()| WRONG)?.ok_or(WRONG)?;
+                let client_bits = match response.client_bits {
                     None => policy.own_window_bits.clamp(9, BITS_MAX),
                     Some(bits) => bits.ok_or(WRONG)?.min(policy.own_window_bits),
                 };
                 let deflate = Self {
-                    server_no_context_takeover: answer.server_no_context,
-                    client_no_context_takeover: answer.client_no_context || !policy.own_context,
-                    server_max_window_bits: answer.server_bits.unwrap_or(BITS_MAX),
+                    server_no_context_takeover: response.server_no_context,
+                    client_no_context_takeover: response.client_no_context || !policy.own_context,
+                    server_max_window_bits: response.server_bits.unwrap_or(BITS_MAX),
                     client_max_window_bits: client_bits,
                 };
                 if agreed.replace(deflate).is_some() {
@@ -242,21 +242,22 @@ mod tests {
             (&["permessage-deflate; server_no_context_takeover; server_no_context_takeover"], None),
             (&[""], None),
         ];
-        for (offers, answer) in cases {
-            assert_eq!(accept(offers, &KEEP).as_deref(), answer, "{offers:?}");
+        for (offers, response) in cases {
+            assert_eq!(accept(offers, &KEEP).as_deref(), response, "{offers:?}");
         }
     }
 
     #[test]
     fn a_server_that_keeps_no_context_says_so() {
-        let answer = accept(&["permessage-deflate"], &DeflatePolicy::default()).unwrap();
+        let response = accept(&["permessage-deflate"], &DeflatePolicy::default()).unwrap();
         let both = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-        assert_eq!(answer, both);
+        assert_eq!(response, both);
     }
 
     #[test]
     fn a_client_takes_what_it_offered_and_nothing_else() {
-        let accepted = |answer: &str| Deflate::accepted(std::iter::once(answer.as_bytes()), &KEEP);
+        let accepted =
+            |response: &str| Deflate::accepted(std::iter::once(response.as_bytes()), &KEEP);
         assert_eq!(accepted(""), Ok(None));
         let agreed = accepted("permessage-deflate; client_max_window_bits=9").unwrap().unwrap();
         assert_eq!((agreed.client_max_window_bits, agreed.server_max_window_bits), (9, 15));
@@ -275,8 +276,8 @@ mod tests {
         for policy in [DeflatePolicy::default(), KEEP] {
             let offer = Deflate::offer(&policy);
             let server = Deflate::accept(std::iter::once(offer.as_bytes()), &policy).unwrap();
-            let answer = server.answer();
-            let client = Deflate::accepted(std::iter::once(answer.as_bytes()), &policy).unwrap();
+            let response = server.answer();
+            let client = Deflate::accepted(std::iter::once(response.as_bytes()), &policy).unwrap();
             assert_eq!(client, Some(server));
         }
     }

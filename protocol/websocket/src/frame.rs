@@ -143,16 +143,16 @@ impl FrameHead {
 fn length(short: u8, rest: &[u8]) -> Result<Option<(u64, usize)>, Failure> {
     match short {
         LENGTH_OF_2 => {
-            let Some(octets) = rest.first_chunk::<2>() else { return Ok(None) };
-            let length = u16::from_be_bytes(*octets);
+            let Some(bytes) = rest.first_chunk::<2>() else { return Ok(None) };
+            let length = u16::from_be_bytes(*bytes);
             if length < u16::from(LENGTH_OF_2) {
                 return Err(NOT_MINIMAL);
             }
             Ok(Some((u64::from(length), 2)))
         }
         LENGTH_OF_8 => {
-            let Some(octets) = rest.first_chunk::<8>() else { return Ok(None) };
-            let length = u64::from_be_bytes(*octets);
+            let Some(bytes) = rest.first_chunk::<8>() else { return Ok(None) };
+            let length = u64::from_be_bytes(*bytes);
             if length >> 63 != 0 {
                 return Err(TOO_LONG);
             }

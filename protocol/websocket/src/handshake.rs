@@ -33,8 +33,8 @@ pub fn accept_key(key: &[u8]) -> String {
 
 /// The value of `Sec-WebSocket-Key` from 16 bytes that can't be guessed (RFC 6455 §4.1).
 #[must_use]
-pub fn key(octets: [u8; 16]) -> String {
-    BASE64_STANDARD.encode(octets)
+pub fn key(bytes: [u8; 16]) -> String {
+    BASE64_STANDARD.encode(bytes)
 }
 
 /// Why a request can't be granted.
@@ -146,7 +146,7 @@ impl<'a> Request<'a> {
 /// # Errors
 ///
 /// What is wrong with it: the connection can't be used.
-pub fn check_answer<'a>(
+pub fn check_response<'a>(
     head: &'a Head,
     key: &str,
     offered: &[&str],
@@ -188,8 +188,8 @@ fn lists(head: &Head, field: FieldName, name: &str) -> bool {
 
 /// Returns whether it is 16 bytes in base64.
 fn is_key(key: &[u8]) -> bool {
-    let mut octets = [0; 18];
-    key.len() == 24 && BASE64_STANDARD.decode_slice(key, &mut octets) == Ok(16)
+    let mut bytes = [0; 18];
+    key.len() == 24 && BASE64_STANDARD.decode_slice(key, &mut bytes) == Ok(16)
 }
 
 #[cfg(test)]

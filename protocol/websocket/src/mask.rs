@@ -68,13 +68,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn octet_by_octet(bytes: &[u8], key: [u8; 4]) -> Vec<u8> {
+    fn byte_by_byte(bytes: &[u8], key: [u8; 4]) -> Vec<u8> {
         bytes.iter().enumerate().map(|(at, byte)| byte ^ key[at % 4]).collect()
     }
 
     proptest! {
         #[test]
-        fn words_mask_as_octets_do(
+        fn words_mask_as_bytes_do(
             bytes in proptest::collection::vec(any::<u8>(), 0..100),
             key in any::<[u8; 4]>(),
             cut in 0_usize..100,
@@ -84,7 +84,7 @@ mod tests {
             let (first, second) = masked.split_at_mut(cut);
             MaskKey(key).apply(first);
             MaskKey(key).advanced(cut).apply(second);
-            prop_assert_eq!(masked, octet_by_octet(&bytes, key));
+            prop_assert_eq!(masked, byte_by_byte(&bytes, key));
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let mut copy = vec![1, 2];
         MaskKey([1, 2, 3, 4]).append(&bytes, &mut copy);
         assert_eq!(copy[..2], [1, 2]);
-        assert_eq!(copy[2..], octet_by_octet(&bytes, [1, 2, 3, 4]));
+        assert_eq!(copy[2..], byte_by_byte(&bytes, [1, 2, 3, 4]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::mask::MaskKey;
 
-/// A piece of a message, unmasked when somebody looks at it: who only counts bytes never pays for it.
+/// A piece of a message, unmasked when it is looked at: counting bytes costs nothing more.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Payload {
     bytes: Bytes,

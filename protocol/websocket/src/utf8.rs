@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_character_is_noticed_at_its_first_wrong_octet() {
+    fn a_wrong_character_is_noticed_at_its_first_wrong_byte() {
         let mut utf8 = Utf8::default();
         assert!(utf8.takes(&[0xf4]));
         assert!(!utf8.takes(&[0x90]), "beyond U+10FFFF");

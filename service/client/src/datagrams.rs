@@ -11,7 +11,7 @@ use bolide_eventloop::{After, DatagramFlush, Outbound, Routed, Token, random_see
 
 use crate::{Dial, Session, Speaks, Workbench};
 
-/// A [`Workbench`] with the connections over QUIC of somebody else, until it is dropped.
+/// A [`Workbench`] with the connections over QUIC of another owner, until it is dropped.
 #[derive(Debug)]
 pub struct WorkerWorkbench<'a> {
     bench: &'a mut Workbench,

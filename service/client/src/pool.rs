@@ -81,7 +81,7 @@ pub struct Pool<L, W> {
     busy: usize,
     /// Connections that have become tunnels.
     tunnels: usize,
-    /// Answer to whether one connection carries many requests, once that is known.
+    /// Multiplexing of the connection to it, once that is known.
     multiplexes: Option<bool>,
 }
 

@@ -28,8 +28,8 @@ mod tests {
 
     #[test]
     fn an_empty_store_is_said_in_one_sentence() {
-        let error = TrustError(Some("no such folder".to_owned())).to_string();
-        assert!(error.starts_with("the system has no trusted certificates (no such folder):"));
+        let error = TrustError(Some("no such directory".to_owned())).to_string();
+        assert!(error.starts_with("the system has no trusted certificates (no such directory):"));
         assert!(TrustError(None).to_string().contains("certificates: use a file"));
     }
 }

@@ -11,7 +11,7 @@ pub const ECHO_BYTES_MAX: u64 = 1 << 30;
 /// The `size` when none is given, in bytes.
 const ECHO_BYTES_DEFAULT: u64 = 64;
 
-const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 /// Block that responses are cut from.
 static FILL: [u8; 256 * 1024] = [b'x'; 256 * 1024];
@@ -28,11 +28,11 @@ impl Handler for Fills {
         };
         match usize::try_from(size).ok().and_then(|size| FILL.get(..size)) {
             Some(all) => {
-                Reply::Now(Response::octets(Bytes::new()).own_body(Bytes::from_static(all)))
+                Reply::Now(Response::bytes(Bytes::new()).own_body(Bytes::from_static(all)))
             }
             None => {
                 let fill = Fill { length: size, left: size };
-                Reply::Now(Response::stream(fill).header("content-type", OCTETS))
+                Reply::Now(Response::stream(fill).header("content-type", BINARY))
             }
         }
     }
@@ -76,7 +76,7 @@ pub(crate) struct Echoes;
 impl Handler for Echoes {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         if let RequestBody::Whole(body) = request.take_body() {
-            Reply::Now(Response::octets(Bytes::new()).own_body(body))
+            Reply::Now(Response::bytes(Bytes::new()).own_body(body))
         } else if request.has_body() {
             let length = request.body_length();
             // What is wrong with a chunked body shows in it alone, mostly in the segment that has its head.
@@ -88,7 +88,7 @@ impl Handler for Echoes {
                 ended: false,
             }))
         } else {
-            Reply::Now(Response::octets(Bytes::new()))
+            Reply::Now(Response::bytes(Bytes::new()))
         }
     }
 
@@ -129,13 +129,13 @@ impl Exchange for Echo {
             let waker = io.local_waker();
             waker.wake(io.outward().agenda());
         } else {
-            io.start(&Response::octets(Bytes::new()), self.length);
+            io.start(&Response::bytes(Bytes::new()), self.length);
         }
     }
 
     fn on_wake(&mut self, io: &mut Io<'_>) {
         if std::mem::take(&mut self.looks_first) {
-            io.start(&Response::octets(Bytes::new()), self.length);
+            io.start(&Response::bytes(Bytes::new()), self.length);
             self.on_sendable(io);
         }
     }

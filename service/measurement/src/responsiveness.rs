@@ -17,7 +17,7 @@ pub(crate) fn routes(router: Router) -> Router {
     router
         .get("/.well-known/nq", config)
         .get("/config", config)
-        .get("/small", |_| octets().body(Bytes::from_static(&ZEROS[..1])))
+        .get("/small", |_| bytes().body(Bytes::from_static(&ZEROS[..1])))
         .get("/large", |_| {
             Response::stream(Large { left: LARGE_BYTES })
                 .header("content-type", HeaderValue::from_static("application/octet-stream"))
@@ -25,7 +25,7 @@ pub(crate) fn routes(router: Router) -> Router {
         .handle(Method::POST, "/slurp", body_limit(u64::MAX, slurp))
 }
 
-fn octets() -> Response {
+fn bytes() -> Response {
     Response::with_type(HeaderValue::from_static("application/octet-stream"), Bytes::new())
 }
 
@@ -68,7 +68,7 @@ impl BodyStream for Large {
 
 /// `POST /slurp`: 200 once everything was read and thrown away.
 fn slurp(request: &mut Request<'_>) -> Reply {
-    if request.has_body() { Reply::Exchange(Box::new(Slurp)) } else { Reply::Now(octets()) }
+    if request.has_body() { Reply::Exchange(Box::new(Slurp)) } else { Reply::Now(bytes()) }
 }
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Exchange for Slurp {
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         io.consumed(data.len());
         if end == End::Yes {
-            io.respond(octets());
+            io.respond(bytes());
         }
     }
 }

@@ -424,7 +424,7 @@ impl Backends {
     fn least_busy(&mut self, candidates: &[usize]) -> usize {
         let start = self.draw(candidates.len());
         let (before, from) = candidates.split_at(start);
-        // Among equals, anybody.
+        // Among equals, any.
         let mut least = from[0];
         for at in from.iter().chain(before) {
             let load = |at: usize, other: usize| {
@@ -443,10 +443,10 @@ impl Backends {
     }
 
     /// Bytes that are no secret.
-    pub(crate) fn octets(&mut self) -> [u8; 16] {
-        let mut octets = [0; 16];
-        self.random.fill(&mut octets);
-        octets
+    pub(crate) fn bytes(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.random.fill(&mut bytes);
+        bytes
     }
 
     /// One more request came: it adds to what may be repeated.

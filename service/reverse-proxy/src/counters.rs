@@ -14,7 +14,7 @@ const BOUNDS: [u64; 16] = [
 /// How long upstreams took from the moment a request was sent to the head of its response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Latency {
-    /// How many answers came within each of [`Self::bounds`] and not within the bound before it; the last
+    /// How many responses came within each of [`Self::bounds`] and not within the bound before it; the last
     /// number is those that took longer than all bounds.
     pub counts: [u64; BOUNDS.len() + 1],
     /// The sum of all times, in microseconds.
@@ -36,13 +36,13 @@ impl Latency {
         self.sum_us += other.sum_us;
     }
 
-    /// How many answers were counted.
+    /// How many responses were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// A bound that so large a share of the responses came within, from 0 to 1: `None` without answers.
+    /// A bound that so large a share of the responses came within, from 0 to 1: `None` without responses.
     /// [`Duration::MAX`] when it lies beyond all bounds.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
@@ -89,7 +89,7 @@ macro_rules! counters {
         counts { $($(#[doc = $count_doc:literal])* $count:ident,)* }
         levels { $($(#[doc = $level_doc:literal])* $level:ident,)* }
     ) => {
-        /// Counters of one worker for one upstream: written by it alone, read by anybody.
+        /// Counters of one worker for one upstream: written by it alone, read by any thread.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $count: Counter,)*

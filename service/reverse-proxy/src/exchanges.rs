@@ -268,15 +268,15 @@ impl UpstreamExchanges {
             let misread = asked.is_some_and(|wish| wish.is_misread(orders.head(), multiplexed));
             match asked.filter(|wish| wish.is_granted(orders.head(), multiplexed)) {
                 Some(wish) => {
-                    wish.answer(orders.head(), &mut state.answer_head);
+                    wish.answer(orders.head(), &mut state.response_head);
                     state.switch.tunnel = true;
                     if state.up.finished {
                         state.up = Flow::default();
                     }
                 }
-                None => state.answer_head.forward(orders.head(), |_| true),
+                None => state.response_head.forward(orders.head(), |_| true),
             }
-            state.answer = Some(end);
+            state.response = Some(end);
             if end == End::Yes {
                 state.down = Flow::none();
             }

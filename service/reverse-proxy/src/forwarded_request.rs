@@ -234,9 +234,9 @@ impl ForwardedRequest {
                 status => io.start_with(status, &refs(&head), End::No),
             }
         }
-        if let Some(end) = state.answer.take() {
+        if let Some(end) = state.response.take() {
             self.started = true;
-            let head = &state.answer_head;
+            let head = &state.response_head;
             let mut fields = refs(head);
             if let (Some(sticky), Some(at)) = (&self.worker.settings.sticky, self.upstream) {
                 let upstream = self.worker.backends.borrow()[at].upstream;

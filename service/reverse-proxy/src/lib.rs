@@ -1,4 +1,4 @@
-//! The reverse proxy of Bolide: a handler that asks somebody else.
+//! The reverse proxy of Bolide: a handler that asks another server.
 //!
 //! [`ReverseProxy`] answers a request with what one of its [`Upstream`]s says, in any pair of versions. It makes
 //! its connections in the worker of the request, so that nothing passes between threads: each worker has a

@@ -117,9 +117,8 @@ fn say_origin(head: &mut Head, client: Option<IpAddr>, host: Option<&str>, schem
     if client.is_some() {
         head.push_field(FieldName::XForwardedFor, &address);
     }
-    let host = host.filter(|host| {
-        !host.is_empty() && !host.bytes().any(|octet| matches!(octet, b'"' | b'\\'))
-    });
+    let host = host
+        .filter(|host| !host.is_empty() && !host.bytes().any(|byte| matches!(byte, b'"' | b'\\')));
     if let Some(host) = host {
         head.push_field(FieldName::XForwardedHost, host.as_bytes());
     }
@@ -147,11 +146,11 @@ fn address(ip: IpAddr) -> SmallVec<[u8; ADDRESS_BYTES]> {
     let mut text = SmallVec::new();
     match ip {
         IpAddr::V4(ip) => {
-            for (at, octet) in ip.octets().into_iter().enumerate() {
+            for (at, byte) in ip.octets().into_iter().enumerate() {
                 if at > 0 {
                     text.push(b'.');
                 }
-                text.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
+                text.extend_from_slice(itoa::Buffer::new().format(byte).as_bytes());
             }
         }
         IpAddr::V6(ip) => text.extend_from_slice(ip.to_string().as_bytes()),

@@ -95,7 +95,7 @@ impl Handler for ReverseProxy {
         let mut head = outgoing::head(request, settings.origin, &settings.pseudonym);
         let mut wish = Wish::of(request.head(), request.has_body()).map(Box::new);
         if let Some(wish) = &mut wish {
-            wish.put_into(&mut head, self.worker.backends.borrow_mut().octets());
+            wish.put_into(&mut head, self.worker.backends.borrow_mut().bytes());
         }
         let up = if request.has_body() { Flow::default() } else { Flow::none() };
         let state = Rc::new(RefCell::new(SharedExchange::new(head, up, wish)));

@@ -39,7 +39,7 @@ pub enum Balance {
 /// `X-Forwarded-`, and `X-Real-IP`, only ever come from the client, and go the way of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
-    /// Only what the proxy knows itself; what clients say in these fields is dropped, for anybody may say
+    /// Only what the proxy knows itself; what clients say in these fields is dropped, for any client may say
     /// anything.
     #[default]
     Replace,
@@ -102,7 +102,7 @@ impl ProxySettings {
     /// When there is no upstream, or one speaks TLS and the system trusts no authority.
     pub fn new(upstreams: Vec<Upstream>) -> Result<Self, UpstreamError> {
         let trust = match upstreams.iter().find(|upstream| upstream.scheme.is_secure()) {
-            None => Trust::Anybody,
+            None => Trust::Any,
             Some(Upstream { given, .. }) => platform_trust()
                 .map_err(|error| UpstreamError::Untrusted { given: given.clone(), error })?,
         };
@@ -333,7 +333,7 @@ impl ProxySettings {
             return false;
         }
         match (&self.security.trust, &other.security.trust) {
-            (Trust::Anybody, Trust::Anybody) => true,
+            (Trust::Any, Trust::Any) => true,
             (Trust::Pem(own), Trust::Pem(other)) => own == other,
             (Trust::Der(own), Trust::Der(other)) => own == other,
             _ => false,

@@ -34,8 +34,8 @@ pub(crate) struct SharedExchange {
     /// Interim responses that the client has not got yet.
     pub(crate) interim: VecDeque<Head>,
     /// The response's head, as it is sent on, once it has come; taken with whether a body follows.
-    pub(crate) answer: Option<End>,
-    pub(crate) answer_head: Head,
+    pub(crate) response: Option<End>,
+    pub(crate) response_head: Head,
     /// The response's body.
     pub(crate) down: Flow,
     pub(crate) failure: Option<Failure>,
@@ -248,8 +248,8 @@ impl SharedExchange {
             request,
             up,
             interim: VecDeque::new(),
-            answer: None,
-            answer_head: Head::default(),
+            response: None,
+            response_head: Head::default(),
             down: Flow::default(),
             failure: None,
             answered: false,
@@ -267,7 +267,7 @@ impl SharedExchange {
     /// consumed where it came from.
     pub(crate) fn held_bytes(&self) -> usize {
         let interim: usize = self.interim.iter().map(Head::allocated_bytes).sum();
-        let heads = self.request.allocated_bytes() + self.answer_head.allocated_bytes();
+        let heads = self.request.allocated_bytes() + self.response_head.allocated_bytes();
         size_of::<Self>() + heads + interim + self.down.held_bytes()
     }
 

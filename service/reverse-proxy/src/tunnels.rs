@@ -75,26 +75,26 @@ impl Wish {
     }
 
     /// Returns whether a response grants it. `multiplexed`: it came over HTTP/2.
-    pub(crate) fn is_granted(&self, answer: &Head, multiplexed: bool) -> bool {
+    pub(crate) fn is_granted(&self, response: &Head, multiplexed: bool) -> bool {
         if multiplexed {
-            return answer.status().is_success();
+            return response.status().is_success();
         }
         let is_asked = |name: &[u8]| {
             names_in(self.protocols.as_bytes()).any(|asked| asked.eq_ignore_ascii_case(name))
         };
-        let mut switched = answer.get_all(FieldName::Upgrade).flat_map(names_in).peekable();
-        answer.status() == StatusCode::SWITCHING_PROTOCOLS
+        let mut switched = response.get_all(FieldName::Upgrade).flat_map(names_in).peekable();
+        response.status() == StatusCode::SWITCHING_PROTOCOLS
             && switched.peek().is_some()
             && switched.all(is_asked)
     }
 
     /// Returns whether the client would take a response that grants nothing for one that does: a 2xx, or a switch to
     /// what was not asked for.
-    pub(crate) fn is_misread(&self, answer: &Head, multiplexed: bool) -> bool {
-        let status = answer.status();
+    pub(crate) fn is_misread(&self, response: &Head, multiplexed: bool) -> bool {
+        let status = response.status();
         let switches = self.extended && status.is_success();
         (switches || status == StatusCode::SWITCHING_PROTOCOLS)
-            && !self.is_granted(answer, multiplexed)
+            && !self.is_granted(response, multiplexed)
     }
 
     /// Gives the head of the response that grants it the form of the client's version.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_sixteen_octets_and_differ() {
+    fn keys_are_sixteen_bytes_and_differ() {
         let key = |nonce| {
             let (protocols, mut head) = (WEBSOCKET.to_owned(), Head::default());
             Wish { protocols, is_websocket: true, key: None, extended: true }

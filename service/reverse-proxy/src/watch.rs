@@ -189,7 +189,7 @@ impl Found {
 pub(crate) struct Watch {
     pub(crate) list: Arc<[Watched]>,
     keeper: OnceLock<Option<keeper::Keeper>>,
-    /// Handlers that answer by what is found out.
+    /// Handlers that respond by what is found out.
     handlers_count: AtomicUsize,
     /// Another proxy finds out the same from here on.
     is_replaced: AtomicBool,

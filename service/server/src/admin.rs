@@ -21,7 +21,7 @@ impl fmt::Debug for MetricSource {
 }
 
 impl MetricSource {
-    /// A source that writes its samples when somebody asks.
+    /// A source that writes its samples on request.
     pub fn new(write: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Self {
         Self(Arc::new(write))
     }
@@ -29,7 +29,7 @@ impl MetricSource {
 
 const INDEX: &str = "\
 /metrics  what the server counts, in the text format of Prometheus
-/healthz  200 while the process answers
+/healthz  200 while the process responses
 /readyz   200 while the server takes requests, 503 while it starts or drains
 /profile  GET: where the CPU time goes, in JSON; PUT ?one-in=64: measure one turn in 64; DELETE: none
 ";
@@ -94,12 +94,12 @@ type Names = Rc<[String]>;
 /// A handler for requests that are meant for this listener.
 fn own(
     names: &Names,
-    answer: impl Fn(&Request<'_>) -> Response + 'static,
+    respond: impl Fn(&Request<'_>) -> Response + 'static,
 ) -> impl Fn(&mut Request<'_>) -> Response + 'static {
     let names = Rc::clone(names);
     move |request| {
         // HTTP/1.0 has no Host, and no browser sends it.
-        let Some(authority) = request.authority() else { return answer(request) };
+        let Some(authority) = request.authority() else { return respond(request) };
         let local = request.local().map(|local| local.ip());
         if !is_own(authority, local, &names) {
             let what = "this listener has another name: use its address, or add the name to `names` in [admin]\n";
@@ -114,7 +114,7 @@ fn own(
             let what = "pages of other sites may not send requests to this listener\n";
             return Response::text(what).with_status(StatusCode::FORBIDDEN);
         }
-        answer(request)
+        respond(request)
     }
 }
 
@@ -144,11 +144,11 @@ fn is_own(authority: &str, local: Option<IpAddr>, names: &[String]) -> bool {
 /// A handler that does something with the profile of the server that is watched.
 fn with_profile(
     metrics: &Metrics,
-    answer: impl Fn(&Profile, &Request<'_>) -> Response + 'static,
+    respond: impl Fn(&Profile, &Request<'_>) -> Response + 'static,
 ) -> impl Fn(&Request<'_>) -> Response + 'static {
     let watched = metrics.clone();
     move |request| match watched.profile() {
-        Some(profile) => answer(profile, request),
+        Some(profile) => respond(profile, request),
         None => Response::text("the server was started with no profile\n")
             .with_status(StatusCode::NOT_FOUND),
     }

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::{AbortReason, Exchange, Handler, Head, Io, KeptRequest, Reply, Request};
 
-/// Collects the body, up to the limit of the route, and then calls `answer` with what is kept of the request, and the body.
+/// Collects the body, up to the limit of the route, and then calls `respond` with what is kept of the request, and the body.
 /// Its result is what that of any handler may be.
 ///
 /// ```
@@ -20,17 +20,17 @@ use crate::{AbortReason, Exchange, Handler, Head, Io, KeptRequest, Reply, Reques
 /// );
 /// assert!(router.check().is_ok());
 /// ```
-pub fn collect<F, R>(answer: F) -> impl Handler
+pub fn collect<F, R>(respond: F) -> impl Handler
 where
     F: Fn(&KeptRequest, Bytes) -> R + 'static,
     R: Into<Reply>,
 {
-    Collect(Rc::new(move |request: &KeptRequest, body| answer(request, body).into()))
+    Collect(Rc::new(move |request: &KeptRequest, body| respond(request, body).into()))
 }
 
-type Answer = Rc<dyn Fn(&KeptRequest, Bytes) -> Reply>;
+type Respond = Rc<dyn Fn(&KeptRequest, Bytes) -> Reply>;
 
-struct Collect(Answer);
+struct Collect(Respond);
 
 impl Handler for Collect {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
@@ -38,14 +38,14 @@ impl Handler for Collect {
         if !request.has_body() {
             return (self.0)(&kept, Bytes::new());
         }
-        let stage = Stage::Collects { pieces: None, answer: Rc::clone(&self.0) };
+        let stage = Stage::Collects { pieces: None, respond: Rc::clone(&self.0) };
         Reply::Exchange(Box::new(Collecting { request: kept, stage }))
     }
 }
 
 enum Stage {
     /// Pieces that have come, if not all at once.
-    Collects { pieces: Option<BytesMut>, answer: Answer },
+    Collects { pieces: Option<BytesMut>, respond: Respond },
     /// The body is complete, and a response was made or is to come.
     Answered,
     /// The exchange goes on with another object.
@@ -68,9 +68,9 @@ impl Collecting {
         if let Stage::Goes(exchange) = &mut self.stage { Some(&mut **exchange) } else { None }
     }
 
-    fn answer(&mut self, answer: &Answer, body: Bytes, io: &mut Io<'_>) {
+    fn respond(&mut self, respond: &Respond, body: Bytes, io: &mut Io<'_>) {
         self.stage = Stage::Answered;
-        match answer(&self.request, body) {
+        match respond(&self.request, body) {
             Reply::Now(response) => io.respond(response),
             Reply::Later | Reply::LaterOr(_) => {}
             Reply::Exchange(mut exchange) => {
@@ -96,7 +96,7 @@ impl Exchange for Collecting {
 
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         io.consumed(data.len());
-        let Stage::Collects { pieces, answer } = &mut self.stage else { return };
+        let Stage::Collects { pieces, respond } = &mut self.stage else { return };
         let body = match (pieces.take(), end) {
             // A body that came in one piece is handed on as it is.
             (None, End::Yes) => data,
@@ -113,8 +113,8 @@ impl Exchange for Collecting {
                 before.freeze()
             }
         };
-        let answer = Rc::clone(answer);
-        self.answer(&answer, body, io);
+        let respond = Rc::clone(respond);
+        self.respond(&respond, body, io);
     }
 
     fn on_sendable(&mut self, io: &mut Io<'_>) {

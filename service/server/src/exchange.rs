@@ -218,7 +218,7 @@ impl Io<'_> {
                 }
                 Ok(())
             }
-            // What is sent after the end, or in answer to HEAD, goes nowhere.
+            // What is sent after the end, or in response to HEAD, goes nowhere.
             Phase::Done => Ok(()),
             Phase::Expected | Phase::Unanswered | Phase::Blocked => Err(data),
         }

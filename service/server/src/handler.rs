@@ -79,7 +79,7 @@ pub(crate) fn call(handler: &dyn Handler, request: &mut Request<'_>, reply: &mut
 /// Decision of a handler.
 #[allow(
     clippy::large_enum_variant,
-    reason = "most are answers, which a box would cost an allocation each"
+    reason = "most are responses, which a box would cost an allocation each"
 )]
 pub enum Reply {
     /// This is the response. What is left of the request's body is not looked at.

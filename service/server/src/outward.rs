@@ -36,7 +36,7 @@ pub trait Dialled: 'static {
 /// [`Service`](bolide_eventloop::Service).
 pub trait Outbound: 'static {
     /// Something happened: it is established ([`Turn::connected`]), bytes arrived, the peer ended its
-    /// side, the deadline passed, output drained, or somebody [called](Outward::call).
+    /// side, the deadline passed, output drained, or a handler [called](Outward::call).
     fn turn(&mut self, turn: &mut Turn<'_, Message>, quic: &mut OutwardQuic) -> After;
 
     /// The worker is to end: the connection should come to its end.

@@ -1,4 +1,4 @@
-//! How long an exchange may take: for its answer to begin, and in all.
+//! How long an exchange may take: for its response to begin, and in all.
 
 use std::time::{Duration, Instant};
 
@@ -33,11 +33,11 @@ impl Patience {
     /// When the exchange is to be ended, if nothing changes until then.
     pub(crate) fn ends(self, answered: bool, limits: Timeouts) -> Option<Instant> {
         let at = |from: Instant, limit: Duration| (!limit.is_zero()).then(|| from + limit);
-        let answer = if answered { None } else { at(self.moved, limits.response) };
+        let response = if answered { None } else { at(self.moved, limits.response) };
         let whole = at(self.began, limits.exchange);
-        match (answer, whole) {
-            (Some(answer), Some(whole)) => Some(answer.min(whole)),
-            (answer, whole) => answer.or(whole),
+        match (response, whole) {
+            (Some(response), Some(whole)) => Some(response.min(whole)),
+            (response, whole) => response.or(whole),
         }
     }
 }

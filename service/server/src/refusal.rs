@@ -8,7 +8,7 @@ use crate::Response;
 use crate::request::split_query;
 use crate::router::Found;
 
-/// The answer to what no handler takes.
+/// The response to what no handler takes.
 #[cold]
 pub(crate) fn refuse(refusal: &Found<'_>, head: &Head) -> Response {
     let (method, path) = (head.method(), split_query(head.path_and_query()).0);

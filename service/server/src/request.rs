@@ -41,7 +41,7 @@ pub struct Request<'a> {
     pub(crate) ends: &'a Ends,
     pub(crate) parameters: Option<&'a matchit::Params<'a, 'a>>,
     pub(crate) body_follows: bool,
-    /// The body, when it has arrived with the head, until somebody takes it.
+    /// The body, when it has arrived with the head, until it is taken.
     pub(crate) whole: Option<Bytes>,
     pub(crate) now: Instant,
     pub(crate) address: Address<'a>,
@@ -242,7 +242,7 @@ impl<'a> Request<'a> {
         self.now
     }
 
-    /// A handle with which any thread can answer later: return [`Reply::Later`](crate::Reply::Later).
+    /// A handle with which any thread ca response later: return [`Reply::Later`](crate::Reply::Later).
     ///
     /// ```
     /// use std::thread;
@@ -302,8 +302,8 @@ pub(crate) fn path_of(target: &[u8]) -> &[u8] {
 fn place_of(text: &[u8], mark: u8) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xff;
     let mut at = 0;
-    while let Some(octets) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let others = u64::from_le_bytes(*octets) ^ (ONES * u64::from(mark));
+    while let Some(bytes) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let others = u64::from_le_bytes(*bytes) ^ (ONES * u64::from(mark));
         // The lowest bit is that of the first mark.
         let marks = others.wrapping_sub(ONES) & !others & (ONES * 0x80);
         if marks != 0 {
@@ -312,7 +312,7 @@ fn place_of(text: &[u8], mark: u8) -> Option<usize> {
         at += 8;
     }
     let rest = text.get(at..).unwrap_or_default();
-    rest.iter().position(|octet| *octet == mark).map(|place| at + place)
+    rest.iter().position(|byte| *byte == mark).map(|place| at + place)
 }
 
 /// Returns what stands before the first `mark`, an ASCII character, and after it.
@@ -330,7 +330,7 @@ pub(crate) fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> 
     while let Some(text) = rest {
         let (pair, more) = cut(text, b'&');
         rest = more;
-        if pair.bytes().any(|octet| matches!(octet, b'%' | b'+')) {
+        if pair.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
             let decoded = form_urlencoded::parse(pair.as_bytes()).next();
             if let Some((_, value)) = decoded.filter(|(key, _)| key == name) {
                 return Some(value);

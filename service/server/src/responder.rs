@@ -28,7 +28,7 @@ pub(crate) enum MessageKind {
     Changed(Sender<()>),
     /// The lines of the access log that wait belong to where it goes now. Dropped once they are handed over.
     HandOverLog(Sender<()>),
-    /// Somebody else takes the connections over: what ends from here on ends without losing a request. With a pipe, it has
+    /// Another process takes the connections over: what ends from here on ends without losing a request. With a pipe, it has
     /// the UDP sockets, too.
     Leave(Option<Arc<DatagramPipe>>),
     /// Dropped once the worker has come to it.
@@ -140,7 +140,7 @@ impl Responder {
         self.waker.send(MessageKind::Respond(Box::new(response.into())));
     }
 
-    /// Leaves the answer to the handler that [`Reply::LaterOr`](crate::Reply::LaterOr) named; where none
+    /// Leaves the request to the handler that [`Reply::LaterOr`](crate::Reply::LaterOr) named; where none
     /// was named, it is a 404.
     pub fn pass_on(mut self) {
         self.answered = true;

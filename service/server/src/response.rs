@@ -150,7 +150,7 @@ fn of_type(content_type: &'static str) -> Lines {
 
 static TEXT: LazyLock<Lines> = LazyLock::new(|| of_type("text/plain; charset=utf-8"));
 static HTML: LazyLock<Lines> = LazyLock::new(|| of_type("text/html; charset=utf-8"));
-static OCTETS: LazyLock<Lines> = LazyLock::new(|| of_type("application/octet-stream"));
+static BINARY: LazyLock<Lines> = LazyLock::new(|| of_type("application/octet-stream"));
 
 /// The lines, and what is looked for among them with every response.
 #[derive(Debug)]
@@ -370,8 +370,8 @@ impl Response {
     /// A `200 OK` with `application/octet-stream`.
     #[inline]
     #[must_use]
-    pub fn octets(body: impl Into<Bytes>) -> Self {
-        Self::of_lines(&OCTETS, Body::lent(body.into()))
+    pub fn bytes(body: impl Into<Bytes>) -> Self {
+        Self::of_lines(&BINARY, Body::lent(body.into()))
     }
 
     /// Made in one place: responses are large, and each move is a copy.
@@ -552,7 +552,7 @@ mod tests {
     #[test]
     fn the_type_stays_when_fields_are_given() {
         let fields = Fields::new([(HeaderName::from_static("x-a"), HeaderValue::from_static("1"))]);
-        let response = Response::octets("a").header("x-b", "2").with_fields(&fields);
+        let response = Response::bytes("a").header("x-b", "2").with_fields(&fields);
         let names: Vec<_> = response.headers().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["x-a", "content-type", "x-b"]);
     }

@@ -306,7 +306,7 @@ impl Server {
         self
     }
 
-    /// Sets whether answers tell their client what they took here, in a `Server-Timing` field (W3C Server Timing):
+    /// Sets whether responses tell their client what they took here, in a `Server-Timing` field (W3C Server Timing):
     /// `route` and `handler` where the handler answered at once, else `total`, in milliseconds. Default: no, for
     /// it tells everybody, and costs every request a few looks at the clock.
     #[must_use]
@@ -542,7 +542,7 @@ impl Running {
         self.drain = drain;
     }
 
-    /// Something that shuts down while somebody else [joins](Self::join).
+    /// Something that shuts down while another thread [joins](Self::join).
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         let metrics = self.metrics.clone();
@@ -559,7 +559,7 @@ impl Running {
         drop(self.watchdog);
         tracing::info!(target: "bolide::server", server = self.name, "the server has ended");
         for path in self.paths {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = std::fs::remove_file(path);
         }
         let mut sum = Stats::default();

@@ -359,7 +359,7 @@ impl Service for HttpService {
                 }
             }
             // Its end is the response.
-            MessageKind::Pulse(answer) => drop(answer),
+            MessageKind::Pulse(response) => drop(response),
             // The exchange is gone.
             MessageKind::Respond(_)
             | MessageKind::Wake

@@ -44,14 +44,14 @@ mod tests {
 
     #[test]
     fn the_file_is_looked_at_once_in_a_period() {
-        let folder = std::env::temp_dir().join(format!("bolide-switch-{}", std::process::id()));
-        let switch = Switch::new(folder.clone());
+        let directory = std::env::temp_dir().join(format!("bolide-switch-{}", std::process::id()));
+        let switch = Switch::new(directory.clone());
         let (seen, start) = (Seen::default(), Instant::now());
         assert!(!seen.is_on(&switch, start));
-        std::fs::create_dir(&folder).unwrap();
+        std::fs::create_dir(&directory).unwrap();
         assert!(!seen.is_on(&switch, start + SWITCH_PERIOD / 2));
         assert!(seen.is_on(&switch, start + SWITCH_PERIOD));
-        std::fs::remove_dir(&folder).unwrap();
+        std::fs::remove_dir(&directory).unwrap();
         assert!(seen.is_on(&switch, start + SWITCH_PERIOD));
         assert!(!seen.is_on(&switch, start + 2 * SWITCH_PERIOD));
     }

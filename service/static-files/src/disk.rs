@@ -38,7 +38,7 @@ pub enum Found {
     /// A file, open to be read.
     File(Box<dyn DiskFile>),
     /// A directory.
-    Folder,
+    Directory,
 }
 
 /// An open file.
@@ -110,7 +110,7 @@ pub struct Listed {
     /// Its name.
     pub name: String,
     /// True if it is a directory.
-    pub is_folder: bool,
+    pub is_directory: bool,
     /// Its length in bytes, if it is a file.
     pub length: Option<u64>,
     /// The last change of its content.

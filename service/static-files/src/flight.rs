@@ -9,11 +9,11 @@ use bolide_server::{Method, Request, Responder, Response, StatusCode, Waker};
 use http::header::LOCATION;
 use percent_encoding::utf8_percent_encode;
 
-use crate::answer::{answer, not_found, unavailable};
 use crate::body::Reader;
 use crate::entry::Entry;
 use crate::listing::NOT_IN_PATH;
 use crate::load::Loaded;
+use crate::response::{not_found, respond, unavailable};
 use crate::site::StaticFiles;
 
 /// One request that waits.
@@ -79,12 +79,12 @@ impl Waiting {
             let method = if is_head { Method::HEAD } else { Method::GET };
             let conditions = head.as_deref().map(Conditions::of).unwrap_or_default();
             let (offload, pieces) = (site.offload.clone(), Arc::clone(&site.pieces));
-            answer(entry, &conditions, &method, || Reader { offload, pieces, waker })
+            respond(entry, &conditions, &method, || Reader { offload, pieces, waker })
         };
         let is_fallback = site.settings.missing.as_ref().is_some_and(|page| page.is_fallback);
         let response = match loaded {
             Loaded::Entry(entry) => file(entry),
-            Loaded::Folder => redirect(&site.settings.prefix, name, head.as_deref()),
+            Loaded::Directory => redirect(&site.settings.prefix, name, head.as_deref()),
             Loaded::Listing(html) => Response::html(html.clone()),
             Loaded::Missing(_) if passes_on => return responder.pass_on(),
             Loaded::Missing(Some(page)) if is_fallback => file(page),

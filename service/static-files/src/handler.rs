@@ -11,12 +11,12 @@ use bolide_semantics::{Conditions, decode_path};
 use bolide_server::{Handler, Method, Reply, Request, Response, Router, StatusCode};
 use hashbrown::HashMap;
 
-use crate::answer::{answer, not_found, unavailable, whole};
 use crate::body::Reader;
 use crate::cache::{Cache, Kept};
 use crate::entry::Entry;
 use crate::flight::{Flight, Inbox, Landed, Total, Waiting, redirect};
 use crate::load::Loaded;
+use crate::response::{not_found, respond, unavailable, whole};
 use crate::site::StaticFiles;
 
 impl StaticFiles {
@@ -132,13 +132,13 @@ impl Handler for FileHandler {
         let path = path.strip_prefix(prefix).unwrap_or(path);
         // A name in the cache has no escapes to decode: what is found is served, and the rest is looked
         // at more closely.
-        if let Some(reply) = worker.answer_from_memory(path, request) {
+        if let Some(reply) = worker.respond_from_memory(path, request) {
             return reply;
         }
         if path.is_empty() {
             return Reply::Now(redirect(prefix, "", Some(request.head())));
         }
-        worker.answer_from_disk(path, request)
+        worker.respond_from_disk(path, request)
     }
 
     fn body_bytes_max(&self) -> Option<u64> {
@@ -177,7 +177,7 @@ impl Worker {
 
     /// The response, if the file is in memory and was looked at lately.
     #[inline]
-    fn answer_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
+    fn respond_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         if name.as_bytes().contains(&b'%') {
             return None;
         }
@@ -200,7 +200,7 @@ impl Worker {
             whole(&entry.variants[0], reader)
         } else {
             let conditions = Conditions::of(request.head());
-            answer(entry, &conditions, request.method(), reader)
+            respond(entry, &conditions, request.method(), reader)
         };
         if is_old {
             let entry = Arc::clone(entry);
@@ -231,7 +231,7 @@ impl Worker {
 
     /// Asks the disk. All who ask for the same at the same time get one response.
     #[cold]
-    fn answer_from_disk(&self, path: &str, request: &mut Request<'_>) -> Reply {
+    fn respond_from_disk(&self, path: &str, request: &mut Request<'_>) -> Reply {
         let settings = &self.site.settings;
         let name = match decode_path(path) {
             Some(name) if !settings.hides(&name) => name,
@@ -287,7 +287,7 @@ impl Worker {
         let is_fallback = settings.missing.as_ref().is_some_and(|page| page.is_fallback);
         let Some(page) = page.filter(|_| is_fallback) else { return Reply::Now(not_found(page)) };
         let conditions = Conditions::of(request.head());
-        Reply::Now(answer(page, &conditions, request.method(), || self.reader(request)))
+        Reply::Now(respond(page, &conditions, request.method(), || self.reader(request)))
     }
 
     /// Returns who answers this path if no file does.
@@ -295,12 +295,12 @@ impl Worker {
         self.other.as_ref().filter(|other| other.takes(request.path()))
     }
 
-    /// The pool will answer, or leave it to somebody else.
+    /// The pool will answer, or leave it to the other handler.
     fn later(&self, request: &Request<'_>) -> Reply {
         self.other(request).map_or(Reply::Later, |other| Reply::LaterOr(Rc::clone(other)))
     }
 
-    /// Somebody else answers at once.
+    /// The other handler answers at once.
     fn pass_on(&self, request: &mut Request<'_>) -> Reply {
         match self.other(request) {
             Some(other) => other.handle(request),

@@ -4,13 +4,12 @@
 //! [`StaticFiles`] says what is served and how; [`StaticFiles::routes`] adds it to a worker's router.
 //! No worker ever waits for a disk: what isn't in memory is fetched by a small pool of threads.
 
-mod answer;
 mod body;
 mod cache;
+mod directory;
 mod disk;
 mod entry;
 mod flight;
-mod folder;
 mod handler;
 pub mod limits;
 mod listing;
@@ -18,6 +17,7 @@ mod load;
 mod media_type;
 mod pattern;
 mod pieces;
+mod response;
 mod site;
 
 pub use bolide_eventloop::{Offload, OffloadLimits};

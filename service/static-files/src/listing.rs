@@ -35,19 +35,21 @@ pub(crate) const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'}');
 
 /// The page for a directory, by its name below the root.
-pub(crate) fn page(disk: &dyn Disk, folder: &str, hidden: bool) -> io::Result<Bytes> {
+pub(crate) fn page(disk: &dyn Disk, directory: &str, hidden: bool) -> io::Result<Bytes> {
     // One more than is shown tells whether there are more.
-    let mut entries = disk.list(folder, LISTING_COUNT + 1)?;
+    let mut entries = disk.list(directory, LISTING_COUNT + 1)?;
     let is_cut = entries.len() > LISTING_COUNT;
     entries.truncate(LISTING_COUNT);
     entries.retain(|entry| hidden || !entry.name.starts_with('.'));
-    entries.sort_by(|one, other| (!one.is_folder, &one.name).cmp(&(!other.is_folder, &other.name)));
-    let title = in_markup(&format!("/{folder}"));
+    entries.sort_by(|one, other| {
+        (!one.is_directory, &one.name).cmp(&(!other.is_directory, &other.name))
+    });
+    let title = in_markup(&format!("/{directory}"));
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width\">\n<title>{title}</title>\n<style>\n{STYLE}</style></head><body>\n\
          <h1>{}</h1>\n<table><thead><tr><th>Name<th>Size<th>Modified (UTC)</thead>\n<tbody>\n",
-        path(folder)
+        path(directory)
     );
     for entry in &entries {
         row(&mut html, entry);
@@ -62,8 +64,8 @@ pub(crate) fn page(disk: &dyn Disk, folder: &str, hidden: bool) -> io::Result<By
 }
 
 /// The path of a directory, each part a link to it.
-fn path(folder: &str) -> String {
-    let parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+fn path(directory: &str) -> String {
+    let parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     let link = |up: usize| if up == 0 { "./".to_owned() } else { "../".repeat(up) };
     let mut html = format!("<a href=\"{}\">/</a>", link(parts.len()));
     for (index, part) in parts.iter().enumerate() {
@@ -74,7 +76,7 @@ fn path(folder: &str) -> String {
 }
 
 fn row(html: &mut String, entry: &Listed) {
-    let slash = if entry.is_folder { "/" } else { "" };
+    let slash = if entry.is_directory { "/" } else { "" };
     // After `./` no name can be taken for a scheme or an authority.
     let link = utf8_percent_encode(&entry.name, NOT_IN_PATH).to_string();
     let _ = write!(
@@ -120,12 +122,12 @@ mod tests {
 
     impl Disk for Named {
         fn open(&self, _: &str) -> io::Result<Found> {
-            Ok(Found::Folder)
+            Ok(Found::Directory)
         }
 
         fn list(&self, _: &str, max: usize) -> io::Result<Vec<Listed>> {
             let listed = |name: &String| Listed {
-                is_folder: name.starts_with("folder"),
+                is_directory: name.starts_with("directory"),
                 name: name.clone(),
                 length: Some(1),
                 modified: Time { seconds: 784_111_777, nanoseconds: 0 },
@@ -152,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_first_and_hidden_names_only_when_asked_for() {
-        let page = html(&["b", ".hidden", "folder", "a"], false);
-        let order = ["./folder/", "./a", "./b"].map(|link| page.find(link).unwrap());
+    fn directories_come_first_and_hidden_names_only_when_asked_for() {
+        let page = html(&["b", ".hidden", "directory", "a"], false);
+        let order = ["./directory/", "./a", "./b"].map(|link| page.find(link).unwrap());
         assert!(order.is_sorted(), "{page}");
         assert!(!page.contains("hidden"));
         assert!(html(&[".hidden"], true).contains(".hidden"));

@@ -30,7 +30,7 @@ pub(crate) enum Loaded {
     /// A file.
     Entry(Arc<Entry>),
     /// A directory, asked for without the slash at its end.
-    Folder,
+    Directory,
     /// A list of a directory's entries, in HTML.
     Listing(Bytes),
     /// Nothing, and the page that says so.
@@ -55,22 +55,23 @@ impl StaticFiles {
     }
 
     fn find(&self, name: &str, below: &str, known: Option<&Arc<Entry>>) -> io::Result<Loaded> {
-        let is_folder = below.is_empty() || below.ends_with('/');
-        let folder = below.trim_end_matches('/');
-        if !is_folder {
+        let is_directory = below.is_empty() || below.ends_with('/');
+        let directory = below.trim_end_matches('/');
+        if !is_directory {
             return match self.disk.open(below)? {
                 Found::File(file) => self.entry(name, below, file, known).map(Loaded::Entry),
-                Found::Folder => Ok(Loaded::Folder),
+                Found::Directory => Ok(Loaded::Directory),
             };
         }
         for index in &self.settings.index {
-            let file = if folder.is_empty() { index.clone() } else { format!("{folder}/{index}") };
+            let file =
+                if directory.is_empty() { index.clone() } else { format!("{directory}/{index}") };
             match self.disk.open(&file) {
                 Ok(Found::File(opened)) => {
                     let name = format!("/{file}");
                     return self.entry(&name, &file, opened, known).map(Loaded::Entry);
                 }
-                Ok(Found::Folder) => {}
+                Ok(Found::Directory) => {}
                 Err(error) if is_missing(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -78,7 +79,7 @@ impl StaticFiles {
         if !self.settings.listing {
             return Err(io::ErrorKind::NotFound.into());
         }
-        listing::page(&*self.disk, folder, self.settings.hidden).map(Loaded::Listing)
+        listing::page(&*self.disk, directory, self.settings.hidden).map(Loaded::Listing)
     }
 
     /// Returns whether a name is known, without waiting for the disk, to stand for nothing, and the page that says so.

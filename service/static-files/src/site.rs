@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use bolide_eventloop::Offload;
 use bolide_server::HeaderValue;
 
+use crate::directory::Directory;
 use crate::disk::{Disk, Found};
 use crate::entry::Entry;
-use crate::folder::Folder;
 use crate::limits::FilesLimits;
 use crate::pieces::Pieces;
 
@@ -133,7 +133,7 @@ impl StaticFiles {
     pub fn new(root: impl AsRef<Path>) -> Result<Self, RootError> {
         let path = root.as_ref();
         let fail = |error| RootError { path: path.to_owned(), error };
-        Ok(Self::from_disk(Folder::open(path).map_err(fail)?))
+        Ok(Self::from_disk(Directory::open(path).map_err(fail)?))
     }
 
     /// Serves what this disk has.
@@ -297,11 +297,11 @@ mod tests {
 
     #[test]
     fn a_root_that_cannot_be_says_why() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("file");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
         let message = |path: &Path| StaticFiles::new(path).unwrap_err().to_string();
-        let missing = folder.path().join("missing");
+        let missing = directory.path().join("missing");
         assert_eq!(
             message(&missing),
             format!("root `{}` doesn't exist: name a directory to serve", missing.display())
@@ -315,9 +315,9 @@ mod tests {
 
     #[test]
     fn a_page_is_there_or_not() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("404.html"), "").unwrap();
-        let files = StaticFiles::new(folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("404.html"), "").unwrap();
+        let files = StaticFiles::new(directory.path()).unwrap();
         assert!(files.has_file("404.html") && files.has_file("/404.html"));
         for missing in ["none.html", "", "../404.html", "404.html/a"] {
             assert!(!files.has_file(missing), "{missing}");

@@ -8,11 +8,11 @@ use std::task::{Context, Poll, Waker, ready};
 use bolide_server::{AbortReason, Bytes, End, Exchange, Head, Io, Reply, Response, StatusCode};
 use tower_service::Service;
 
-use crate::answer::{self, Answer, Asked, Piece, Stream};
 use crate::body::{Body, Feed};
 use crate::informational::Outlet;
 use crate::panics::{Name, caught};
 use crate::spare::Place;
+use crate::translated::{self, Asked, Piece, Stream, Translated};
 use crate::tunnel::{OFFER_BYTES, Offer, Tunnel};
 use crate::wake::Ring;
 use crate::worker::Worker;
@@ -80,7 +80,7 @@ pub(crate) enum Stage<S: Service<http::Request<Body>>, B> {
     /// The service is at work.
     Called(Call<S>),
     /// It has answered, and nothing of that was sent.
-    Answered(Answer<B>),
+    Answered(Translated<B>),
     /// The rest of the body is sent.
     Streaming(Stream<B>),
     Tunnel(Tunnel),
@@ -127,7 +127,7 @@ where
         }
     }
 
-    /// Does `first`, which attends to the request's body, then polls what it, or somebody else before, has
+    /// Does `first`, which attends to the request's body, then polls what it, or another before it, has
     /// woken.
     fn turn(&mut self, io: &mut Io<'_>, due: bool, first: impl FnOnce(&mut Self)) {
         let mut due = self.ring.bell.state.begin() || due;
@@ -172,11 +172,11 @@ where
             }
             let Poll::Ready(result) = polled else { return };
             let mut whole = Reply::Later;
-            let rest = answer::translate(result, self.asked, cx, &self.worker, &mut whole);
+            let rest = translated::translate(result, self.asked, cx, &self.worker, &mut whole);
             if let Stage::Called(call) = std::mem::replace(&mut self.stage, Stage::Over) {
                 self.worker.futures.give(call.into_place());
             }
-            self.stage = Stage::Answered(rest.unwrap_or(Answer::Whole(whole)));
+            self.stage = Stage::Answered(rest.unwrap_or(Translated::Whole(whole)));
         }
         if let Stage::Answered(_) = &self.stage {
             if let Some(outlet) = self.outlet.take() {
@@ -197,17 +197,17 @@ where
 
     /// Sends the head.
     fn begin(&mut self, io: &mut Io<'_>) {
-        let Stage::Answered(answer) = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let Stage::Answered(response) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return;
         };
-        match answer {
-            Answer::Whole(Reply::Now(response)) => io.respond(response),
-            Answer::Whole(_) => {}
-            Answer::Stream(stream) => {
+        match response {
+            Translated::Whole(Reply::Now(response)) => io.respond(response),
+            Translated::Whole(_) => {}
+            Translated::Stream(stream) => {
                 io.start(&stream.head, stream.length);
                 self.stage = Stage::Streaming(stream);
             }
-            Answer::Switch(head) => {
+            Translated::Switch(head) => {
                 if let Some(offer) = self.offer.take() {
                     io.start(&head, None);
                     self.stage = Stage::Tunnel(offer.accept());
@@ -235,7 +235,7 @@ fn pump<B: http_body::Body>(stream: &mut Stream<B>, cx: &mut Context<'_>, io: &m
     while io.is_sendable() {
         let second = stream.second.take().map_or(Piece::Pending, |second| *second);
         let piece = match std::mem::replace(&mut stream.front, second) {
-            Piece::Pending => answer::next(&mut stream.body, cx),
+            Piece::Pending => translated::next(&mut stream.body, cx),
             piece => piece,
         };
         let (data, end) = match piece {
@@ -282,7 +282,7 @@ where
 
     fn held_bytes(&self) -> usize {
         let response = match &self.stage {
-            Stage::Answered(Answer::Stream(stream)) | Stage::Streaming(stream) => {
+            Stage::Answered(Translated::Stream(stream)) | Stage::Streaming(stream) => {
                 stream.held_bytes()
             }
             Stage::Tunnel(tunnel) => tunnel.held_bytes(),

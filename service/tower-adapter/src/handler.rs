@@ -9,13 +9,13 @@ use http::{Method, Version};
 use tokio::runtime;
 use tower_service::Service;
 
-use crate::answer::{self, Answer, Asked};
 use crate::body::{Body, Feed, body};
 use crate::client::{Client, Extend};
 use crate::exchange::{Call, Open, Stage};
 use crate::informational::{Outlet, informational};
 use crate::panics::caught;
 use crate::spare::{Place, Spare};
+use crate::translated::{self, Asked, Translated};
 use crate::tunnel::{Offer, may_switch};
 use crate::wake::Ring;
 use crate::worker::{Finish, Worker};
@@ -133,12 +133,12 @@ where
     let stage = match call.begin(worker.service.clone(), translated, &mut cx) {
         Poll::Pending => Stage::Called(call),
         Poll::Ready(result) => {
-            let rest = answer::translate(result, asked, &mut cx, worker, reply);
+            let rest = translated::translate(result, asked, &mut cx, worker, reply);
             worker.futures.give(call.into_place());
             if rest.is_none() && outlet.as_ref().is_none_or(Outlet::is_empty) {
                 return worker.rings.give(ring);
             }
-            let whole = || Answer::Whole(std::mem::replace(reply, Reply::Later));
+            let whole = || Translated::Whole(std::mem::replace(reply, Reply::Later));
             Stage::Answered(rest.unwrap_or_else(whole))
         }
     };

@@ -22,7 +22,7 @@ use crate::wake::Bell;
 /// fn hint(extensions: &http::Extensions) {
 ///     if let Some(informational) = extensions.get::<Informational>() {
 ///         let style = HeaderValue::from_static("</style.css>; rel=preload; as=style");
-///         // A client that has its answer, or has gone, needs no hint.
+///         // A client that has its response, or has gone, needs no hint.
 ///         let _ = informational.early_hints([style]);
 ///     }
 /// }

@@ -11,7 +11,6 @@
 //! arrived with its head, and for one piece behind a short first one. Upgrades work as
 //! with hyper: by [`hyper::upgrade::OnUpgrade`] in the request's extensions.
 
-mod answer;
 mod body;
 mod client;
 mod exchange;
@@ -29,6 +28,7 @@ mod serve;
 mod simulated;
 mod spare;
 mod tls_info;
+mod translated;
 mod tunnel;
 mod wake;
 mod worker;

@@ -1,18 +1,18 @@
-//! Heads of answers that come again and again, in the form in which connections remember them.
+//! Heads of responses that come again and again, in the form in which connections remember them.
 //!
-//! Most answers of a service have the same few fields. Their map is made anew for each of them, but once the same
+//! Most responses of a service have the same few fields. Their map is made anew for each of them, but once the same
 //! lines have come twice they are [`Fields`], of which the engine sends what it sent before.
 
 use bolide_server::{Fields, HeaderMap};
 use http::header::CONTENT_LENGTH;
 
-/// How many heads of answers a worker remembers.
+/// How many heads of responses a worker remembers.
 const REMEMBERED_COUNT: usize = 8;
 
 /// The names and values of a head that is remembered have at most so many bytes in all.
 const HEAD_BYTES_MAX: usize = 1024;
 
-/// The heads of answers that a worker remembers.
+/// The heads of responses that a worker remembers.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseHeads {
     places: [Place; REMEMBERED_COUNT],
@@ -116,7 +116,7 @@ fn mix(hash: u64, value: &[u8]) -> u64 {
     let text = if length >= 8 {
         word(0) ^ word(length / 2 - 4).rotate_left(13) ^ word(length - 8).rotate_left(29)
     } else {
-        value.iter().fold(0, |text, octet| text << 8 | u64::from(*octet))
+        value.iter().fold(0, |text, byte| text << 8 | u64::from(*byte))
     };
     (hash.rotate_left(5) ^ text ^ length as u64).wrapping_mul(FACTOR)
 }
@@ -125,8 +125,8 @@ fn mix(hash: u64, value: &[u8]) -> u64 {
 #[inline]
 fn says(value: &[u8], number: u64) -> bool {
     let mut left = number;
-    for octet in value.iter().rev() {
-        if u64::from(octet.wrapping_sub(b'0')) != left % 10 {
+    for byte in value.iter().rev() {
+        if u64::from(byte.wrapping_sub(b'0')) != left % 10 {
             return false;
         }
         left /= 10;

@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 
 use crate::default_limits;
 use crate::handler::{Recipe, TowerHandler};
-use clients::{Answers, Asked, Multiplexer, pipeline};
+use clients::{Asked, Multiplexer, Responses, pipeline};
 use world::World;
 
 const SEEDS: u64 = 256;
@@ -23,7 +23,7 @@ const SEEDS: u64 = 256;
 /// Longer than every deadline of a server.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// How often somebody outside the worker lets those go who wait.
+/// How often a thread outside the worker lets those go who wait.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The day that RFC 9110 §5.6.7 gives as its example.
@@ -34,7 +34,7 @@ fn wall_clock() -> SystemTime {
 /// Results of the clients of a run.
 struct Run {
     pipelines: Vec<(Vec<u8>, Vec<u8>)>,
-    streams: Vec<(Vec<Asked>, Answers)>,
+    streams: Vec<(Vec<Asked>, Responses)>,
     world: Rc<World>,
     digest: u64,
     calls: u64,
@@ -61,11 +61,11 @@ fn run(seed: u64, faults: Faults, clients: u64) -> Run {
     for number in 0..clients {
         let (client, expected) = pipeline(seed * 31 + number);
         pipelines.push((simulation.connect(client), expected));
-        let answers = Answers::default();
-        let mut client = Multiplexer::new(seed * 37 + number, Rc::clone(&answers));
+        let responses = Responses::default();
+        let mut client = Multiplexer::new(seed * 37 + number, Rc::clone(&responses));
         let asked = client.asked().to_vec();
         simulation.connect(move |wire: &mut Wire<'_>| client.advance(wire));
-        streams.push((asked, answers));
+        streams.push((asked, responses));
     }
     // Rarer and rarer, until none is left that could begin to wait.
     let mut tick = TICK;
@@ -93,10 +93,10 @@ fn assert_complete(run: &Run) {
         let (got, all) = (received.len(), expected.len());
         assert!(received == expected, "a pipeline differs: {got} of {all} bytes");
     }
-    for (asked, answers) in &run.streams {
-        for (asked, (answer, ended)) in asked.iter().zip(answers.borrow().iter()) {
-            let (got, all) = (answer.len(), asked.answer.len());
-            assert!(*ended && *answer == asked.answer, "{}: {got} of {all} bytes", asked.path);
+    for (asked, responses) in &run.streams {
+        for (asked, (response, ended)) in asked.iter().zip(responses.borrow().iter()) {
+            let (got, all) = (response.len(), asked.response.len());
+            assert!(*ended && *response == asked.response, "{}: {got} of {all} bytes", asked.path);
         }
     }
 }
@@ -129,13 +129,13 @@ fn a_hostile_network_costs_answers_and_leaves_no_future_behind() {
         let run = run(seed, Faults::hostile(&mut Random::new(seed)), 3);
         for (received, expected) in &run.pipelines {
             let timeout = received.windows(13).position(|part| part == b"HTTP/1.1 408 ");
-            let answers = &received[..timeout.unwrap_or(received.len())];
-            assert!(expected.starts_with(answers), "a pipeline's bytes differ");
+            let responses = &received[..timeout.unwrap_or(received.len())];
+            assert!(expected.starts_with(responses), "a pipeline's bytes differ");
         }
-        for (asked, answers) in &run.streams {
-            for (asked, (answer, ended)) in asked.iter().zip(answers.borrow().iter()) {
-                assert!(asked.answer.starts_with(answer), "{}: other bytes", asked.path);
-                assert!(!*ended || *answer == asked.answer, "{}: a short answer", asked.path);
+        for (asked, responses) in &run.streams {
+            for (asked, (response, ended)) in asked.iter().zip(responses.borrow().iter()) {
+                assert!(asked.response.starts_with(response), "{}: other bytes", asked.path);
+                assert!(!*ended || *response == asked.response, "{}: a short response", asked.path);
             }
         }
     });

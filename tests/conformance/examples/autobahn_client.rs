@@ -90,8 +90,8 @@ fn converse(authority: &str, path: &str, echoes: bool) -> io::Result<Bytes> {
 /// The handshake (RFC 6455 §4.1); what has come behind it.
 fn open(socket: &mut TcpStream, authority: &str, path: &str) -> io::Result<(Codec, Bytes)> {
     let policy = DeflatePolicy::default();
-    let octets = u128::from(unguessable()) << 64 | u128::from(unguessable());
-    let key = handshake::key(octets.to_be_bytes());
+    let bytes = u128::from(unguessable()) << 64 | u128::from(unguessable());
+    let key = handshake::key(bytes.to_be_bytes());
     let (version, offer) = (handshake::VERSION, Deflate::offer(&policy));
     write!(
         socket,
@@ -105,13 +105,13 @@ fn open(socket: &mut TcpStream, authority: &str, path: &str) -> io::Result<(Code
         socket.read_exact(&mut byte)?;
         text.push(byte[0]);
         if text.len() > HEAD_BYTES {
-            return Err(invalid("the answer's head is too long"));
+            return Err(invalid("the response's head is too long"));
         }
     }
     let head = parse(&String::from_utf8_lossy(&text))?;
-    handshake::check_answer(&head, &key, &[]).map_err(invalid)?;
-    let answers = head.get_all(FieldName::SecWebsocketExtensions);
-    let deflate = Deflate::accepted(answers, &policy).map_err(invalid)?;
+    handshake::check_response(&head, &key, &[]).map_err(invalid)?;
+    let responses = head.get_all(FieldName::SecWebsocketExtensions);
+    let deflate = Deflate::accepted(responses, &policy).map_err(invalid)?;
     let settings = Settings { deflate, mask_seed: unguessable(), ..Settings::default() };
     Ok((Codec::new(Role::Client, settings), Bytes::new()))
 }
@@ -130,7 +130,7 @@ fn parse(text: &str) -> io::Result<Head> {
     let status = status.and_then(|status| StatusCode::from_bytes(status.as_bytes()).ok());
     let mut head = Head::default();
     head.clear(HeadKind::Response, Version::HTTP_11);
-    head.set_status(status.ok_or_else(|| invalid("the answer has no status"))?);
+    head.set_status(status.ok_or_else(|| invalid("the response has no status"))?);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let name = name.to_ascii_lowercase();
         if let Some((_, known)) = WANTED.iter().find(|(wanted, _)| *wanted == name) {

@@ -15,14 +15,14 @@ pub enum After {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// For each final response, the statuses that it may have.
-    pub answers: Vec<Vec<u16>>,
+    pub responses: Vec<Vec<u16>>,
     /// The connection afterwards.
     pub after: After,
 }
 
 impl Outcome {
-    fn new(answers: &[&[u16]], after: After) -> Self {
-        Self { answers: answers.iter().map(|statuses| statuses.to_vec()).collect(), after }
+    fn new(responses: &[&[u16]], after: After) -> Self {
+        Self { responses: responses.iter().map(|statuses| statuses.to_vec()).collect(), after }
     }
 }
 
@@ -37,7 +37,7 @@ pub struct Case {
     pub rest: Option<Vec<u8>>,
     /// True if the client ends its side after the request.
     pub half_close: bool,
-    /// The answers that have no content because they answer HEAD, counted from 0.
+    /// The responses that have no content because they answer HEAD, counted from 0.
     pub heads: Vec<usize>,
     /// The content of the last response, if it has status 200 or 206.
     pub content: Option<Vec<u8>>,
@@ -101,16 +101,16 @@ impl Case {
     /// Other statuses than the usual for the first allowed outcome's last response.
     #[must_use]
     pub fn statuses(mut self, statuses: &[u16]) -> Self {
-        if let Some(last) = self.allowed[0].answers.last_mut() {
+        if let Some(last) = self.allowed[0].responses.last_mut() {
             *last = statuses.to_vec();
         }
         self
     }
 
-    /// As many answers as these, instead of one.
+    /// As many responses as these, instead of one.
     #[must_use]
-    pub fn answers(mut self, answers: &[&[u16]]) -> Self {
-        self.allowed[0].answers = answers.iter().map(|statuses| statuses.to_vec()).collect();
+    pub fn answers(mut self, responses: &[&[u16]]) -> Self {
+        self.allowed[0].responses = responses.iter().map(|statuses| statuses.to_vec()).collect();
         self
     }
 
@@ -123,15 +123,15 @@ impl Case {
 
     /// One more outcome that is right for everybody.
     #[must_use]
-    pub fn or(mut self, answers: &[&[u16]], after: After) -> Self {
-        self.allowed.push(Outcome::new(answers, after));
+    pub fn or(mut self, responses: &[&[u16]], after: After) -> Self {
+        self.allowed.push(Outcome::new(responses, after));
         self
     }
 
     /// One more outcome that the RFC tolerates in servers that aren't strict.
     #[must_use]
-    pub fn tolerates(mut self, answers: &[&[u16]], after: After) -> Self {
-        self.tolerated.push(Outcome::new(answers, after));
+    pub fn tolerates(mut self, responses: &[&[u16]], after: After) -> Self {
+        self.tolerated.push(Outcome::new(responses, after));
         self
     }
 
@@ -149,7 +149,7 @@ impl Case {
         self
     }
 
-    /// The answers to HEAD, counted from 0.
+    /// The responses to HEAD, counted from 0.
     #[must_use]
     pub fn heads(mut self, heads: &[usize]) -> Self {
         self.heads = heads.to_vec();
@@ -176,9 +176,9 @@ impl Case {
         self.allowed.iter().chain(tolerated)
     }
 
-    /// The most answers that any of the outcomes has.
-    pub fn answers_max(&self) -> usize {
+    /// The most responses that any of the outcomes has.
+    pub fn responses_max(&self) -> usize {
         let all = self.allowed.iter().chain(&self.tolerated);
-        all.map(|outcome| outcome.answers.len()).max().unwrap_or(0)
+        all.map(|outcome| outcome.responses.len()).max().unwrap_or(0)
     }
 }

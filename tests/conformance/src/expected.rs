@@ -17,8 +17,8 @@ impl Expected {
     ///
     /// If there is no such file, if it names a case that doesn't exist, or gives no reason.
     pub fn of(server: &str) -> Self {
-        let folder = bolide_launcher::root().join("tests/conformance/expected");
-        let path = folder.join(format!("{server}.toml"));
+        let directory = bolide_launcher::root().join("tests/conformance/expected");
+        let path = directory.join(format!("{server}.toml"));
         let text = std::fs::read_to_string(&path)
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Self::read(&text)

@@ -1,6 +1,6 @@
 //! HTTP/1.1 by RFC section, over raw sockets, against any server.
 //!
-//! A [`Case`] is what a client sends, the answers that the RFC allows, and what has to happen to the
+//! A [`Case`] is what a client sends, the responses that the RFC allows, and what has to happen to the
 //! connection afterwards. It has its own reader and writer: nothing of Bolide is used to test Bolide.
 
 mod case;
@@ -14,6 +14,6 @@ mod wire;
 
 pub use case::{After, Case, Outcome};
 pub use expected::Expected;
-pub use fixture::folder;
+pub use fixture::directory;
 pub use runner::check;
 pub use target::Target;

@@ -12,7 +12,7 @@ const PROBE: &[u8] = b"GET /ping HTTP/1.1\r\nHost: probe\r\n\r\n";
 /// Events that were observed.
 #[derive(Debug)]
 struct Observed {
-    answers: Vec<Response>,
+    responses: Vec<Response>,
     interim: Vec<u16>,
     end: End,
 }
@@ -63,7 +63,7 @@ fn deviation(target: &Target, case: &Case) -> Option<String> {
             Err(error) => return Some(format!("no connection: {error}")),
         };
         if let Err(why) = judge(target, case, &observed) {
-            let how = if one_by_one { "octet by octet" } else { "whole" };
+            let how = if one_by_one { "byte by byte" } else { "whole" };
             return Some(format!("sent {how}: {why}"));
         }
     }
@@ -76,9 +76,9 @@ fn observe(target: &Target, case: &Case, one_by_one: bool) -> std::io::Result<Ob
     if case.half_close {
         wire.half_close();
     }
-    let mut observed = Observed { answers: Vec::new(), interim: Vec::new(), end: End::Open };
-    while observed.answers.len() < case.answers_max() {
-        match wire.next(case.heads.contains(&observed.answers.len())) {
+    let mut observed = Observed { responses: Vec::new(), interim: Vec::new(), end: End::Open };
+    while observed.responses.len() < case.responses_max() {
+        match wire.next(case.heads.contains(&observed.responses.len())) {
             Next::Response(response) if response.status < 200 => {
                 observed.interim.push(response.status);
                 if let (100, Some(rest)) = (response.status, &case.rest) {
@@ -87,7 +87,7 @@ fn observe(target: &Target, case: &Case, one_by_one: bool) -> std::io::Result<Ob
             }
             Next::Response(response) => {
                 let broken = !response.complete;
-                observed.answers.push(response);
+                observed.responses.push(response);
                 if broken {
                     observed.end = End::Closed;
                     return Ok(observed);
@@ -117,14 +117,15 @@ fn end(next: Next) -> End {
 }
 
 fn judge(target: &Target, case: &Case, observed: &Observed) -> Result<(), String> {
-    if let Some(broken) = observed.answers.iter().find(|answer| !answer.complete) {
+    if let Some(broken) = observed.responses.iter().find(|response| !response.complete) {
         if case.may_break_off {
             return Ok(());
         }
-        return Err(format!("the answer {} breaks off: {broken:?}", broken.status));
+        return Err(format!("the response {} breaks off: {broken:?}", broken.status));
     }
     if !case.outcomes(target.strict).any(|outcome| fits(outcome, observed)) {
-        let statuses: Vec<u16> = observed.answers.iter().map(|answer| answer.status).collect();
+        let statuses: Vec<u16> =
+            observed.responses.iter().map(|response| response.status).collect();
         let allowed: Vec<&Outcome> = case.outcomes(target.strict).collect();
         return Err(format!(
             "answered {statuses:?}, then {:?}; allowed: {allowed:?}",
@@ -132,12 +133,12 @@ fn judge(target: &Target, case: &Case, observed: &Observed) -> Result<(), String
         ));
     }
     if case.rest.is_some() && observed.interim != [100] {
-        return Err(format!("interim answers {:?}, not one 100", observed.interim));
+        return Err(format!("interim responses {:?}, not one 100", observed.interim));
     }
     if case.rest.is_none() && !observed.interim.is_empty() {
-        return Err(format!("interim answers {:?} that nobody asked for", observed.interim));
+        return Err(format!("interim responses {:?} that nobody asked for", observed.interim));
     }
-    let Some(last) = observed.answers.last() else { return Ok(()) };
+    let Some(last) = observed.responses.last() else { return Ok(()) };
     for (name, value) in &case.fields {
         let field = last.field(name);
         let fits = field.is_some_and(|field| value.is_empty() || field == *value);
@@ -145,7 +146,7 @@ fn judge(target: &Target, case: &Case, observed: &Observed) -> Result<(), String
             return Err(format!("field {name} is {field:?}, not {value:?}"));
         }
     }
-    let answers_head = case.heads.contains(&(observed.answers.len() - 1));
+    let answers_head = case.heads.contains(&(observed.responses.len() - 1));
     match &case.content {
         _ if answers_head => Ok(()),
         Some(content) if matches!(last.status, 200 | 206) && last.content != *content => {
@@ -156,13 +157,13 @@ fn judge(target: &Target, case: &Case, observed: &Observed) -> Result<(), String
 }
 
 fn fits(outcome: &Outcome, observed: &Observed) -> bool {
-    let answers = outcome.answers.len() == observed.answers.len()
+    let responses = outcome.responses.len() == observed.responses.len()
         && outcome
-            .answers
+            .responses
             .iter()
-            .zip(&observed.answers)
-            .all(|(statuses, answer)| statuses.contains(&answer.status));
-    answers
+            .zip(&observed.responses)
+            .all(|(statuses, response)| statuses.contains(&response.status));
+    responses
         && match outcome.after {
             After::Open => observed.end == End::Open,
             After::Closed => observed.end == End::Closed,

@@ -40,7 +40,7 @@ impl Target {
     }
 
     /// The same for a server of files: one that `BOLIDE_CONFORMANCE_TARGET` names must say by
-    /// `BOLIDE_CONFORMANCE_FILES` that it serves the directory of [`folder`](crate::folder), or there is none.
+    /// `BOLIDE_CONFORMANCE_FILES` that it serves the directory of [`directory`](crate::directory), or there is none.
     ///
     /// # Panics
     ///
@@ -50,8 +50,8 @@ impl Target {
             let serves = std::env::var_os("BOLIDE_CONFORMANCE_FILES").is_some();
             return serves.then(Self::from_environment);
         }
-        let folder = crate::folder(test).display().to_string();
-        let server = Server::start(&["--http", "127.0.0.1:0", "--root", &folder]);
+        let directory = crate::directory(test).display().to_string();
+        let server = Server::start(&["--http", "127.0.0.1:0", "--root", &directory]);
         let address = Server::authority(server.http()).to_owned();
         let expected = Expected::default();
         Some(Self { address, strict: true, expected, _server: Some(server) })

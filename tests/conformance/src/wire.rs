@@ -1,4 +1,4 @@
-//! One connection as a client sees it: bytes out, answers in.
+//! One connection as a client sees it: bytes out, responses in.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -34,7 +34,7 @@ pub(crate) enum Next {
     Response(Response),
     /// The end of the connection.
     Closed,
-    /// Nothing, for longer than anybody should wait.
+    /// Nothing, for longer than a client should wait.
     Silence,
     /// Bytes that no client understands, and why.
     Garbage(String),
@@ -67,9 +67,9 @@ impl Wire {
 
     /// Sends bytes, in one piece or each on its own. A server that has closed already doesn't hear
     /// them: that shows when its response is read.
-    pub(crate) fn send(&mut self, octets: &[u8], one_by_one: bool) {
-        let size = if one_by_one { 1 } else { octets.len().max(1) };
-        for piece in octets.chunks(size) {
+    pub(crate) fn send(&mut self, bytes: &[u8], one_by_one: bool) {
+        let size = if one_by_one { 1 } else { bytes.len().max(1) };
+        for piece in bytes.chunks(size) {
             if self.stream.write_all(piece).is_err() {
                 return;
             }
@@ -107,7 +107,7 @@ impl Wire {
             (None, Some(length)) => {
                 let length =
                     length.parse().map_err(|_| Stop::Garbage(format!("length {length}")))?;
-                self.octets(length, &mut response.content)
+                self.bytes(length, &mut response.content)
             }
             (None, None) => self.until_the_end(&mut response.content),
         };
@@ -152,14 +152,14 @@ impl Wire {
                 while !self.line()?.is_empty() {}
                 return Ok(());
             }
-            self.octets(size, content)?;
+            self.bytes(size, content)?;
             if !self.line()?.is_empty() {
                 return Err(Stop::Garbage("a chunk longer than its size".to_owned()));
             }
         }
     }
 
-    fn octets(&mut self, count: usize, content: &mut Vec<u8>) -> Result<(), Stop> {
+    fn bytes(&mut self, count: usize, content: &mut Vec<u8>) -> Result<(), Stop> {
         let wanted = content.len() + count;
         loop {
             let take = self.input.len().min(wanted - content.len());
@@ -186,7 +186,7 @@ impl Wire {
     fn line(&mut self) -> Result<String, Stop> {
         let mut from = 0;
         loop {
-            if let Some(end) = self.input[from..].iter().position(|octet| *octet == b'\n') {
+            if let Some(end) = self.input[from..].iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.input.drain(..=from + end).collect();
                 let line = String::from_utf8_lossy(&line).into_owned();
                 return match line.strip_suffix("\r\n") {
@@ -237,12 +237,12 @@ mod tests {
     use super::*;
 
     /// Returns what a client reads from a server that sends this and ends.
-    fn read(octets: &'static str, answers_head: bool) -> Vec<Next> {
+    fn read(bytes: &'static str, answers_head: bool) -> Vec<Next> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.write_all(octets.as_bytes()).unwrap();
+            stream.write_all(bytes.as_bytes()).unwrap();
         });
         let mut wire = Wire::connect(&address).unwrap();
         server.join().unwrap();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_framed_by_length_chunks_or_the_end() {
+    fn responses_are_framed_by_length_chunks_or_the_end() {
         let two = read(
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab\
              HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ncde\r\n0\r\n\r\n",
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_breaks_off_is_not_complete() {
+    fn a_response_that_breaks_off_is_not_complete() {
         let broken = read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", false);
         let Next::Response(response) = &broken[0] else { panic!("{broken:?}") };
         assert!(!response.complete);
@@ -289,15 +289,15 @@ mod tests {
 
     #[test]
     fn what_no_client_understands_is_garbage() {
-        for octets in [
+        for bytes in [
             "pong",
             "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
             "HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n",
         ] {
-            let all = contents(&read(octets, false));
-            assert!(all[0].starts_with("garbage"), "{octets:?}: {all:?}");
+            let all = contents(&read(bytes, false));
+            assert!(all[0].starts_with("garbage"), "{bytes:?}: {all:?}");
         }
     }
 }

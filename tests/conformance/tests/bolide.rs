@@ -15,7 +15,7 @@ macro_rules! sections {
 }
 
 sections! {
-    rfc9110_6_6_what_an_answer_says: rfc9110::section_6_6::cases();
+    rfc9110_6_6_what_a_response_says: rfc9110::section_6_6::cases();
     rfc9110_9_3_methods: rfc9110::section_9_3::cases();
     rfc9110_10_1_expect: rfc9110::section_10_1::cases();
     rfc9112_2_2_message_parsing: rfc9112::section_2_2::cases();

@@ -12,9 +12,9 @@ pub const SIZES: &[usize] =
 
 /// Bytes that no compression and no pattern helps with; the same for the same seed.
 pub fn random(count: usize, seed: u64) -> Vec<u8> {
-    let mut octets = vec![0; count];
-    Rng::with_seed(seed).fill(&mut octets);
-    octets
+    let mut bytes = vec![0; count];
+    Rng::with_seed(seed).fill(&mut bytes);
+    bytes
 }
 
 /// Compares content by bytes, and names the first difference.
@@ -28,7 +28,7 @@ pub fn assert_same(got: &[u8], sent: &[u8], what: &str) {
     let shorter = got.len().min(sent.len());
     let first = first.or(if got.len() == sent.len() { None } else { Some(shorter) });
     if let Some(at) = first {
-        panic!("{what}: {} octets came of {}; the first wrong one is {at}", got.len(), sent.len());
+        panic!("{what}: {} bytes came of {}; the first wrong one is {at}", got.len(), sent.len());
     }
 }
 
@@ -37,8 +37,8 @@ pub fn assert_same(got: &[u8], sent: &[u8], what: &str) {
 /// # Panics
 ///
 /// If it can't be written.
-pub fn random_file(folder: &Path, count: usize) -> PathBuf {
-    let path = folder.join(format!("random-{count}"));
+pub fn random_file(directory: &Path, count: usize) -> PathBuf {
+    let path = directory.join(format!("random-{count}"));
     std::fs::write(&path, random(count, count as u64)).expect("target can be written");
     path
 }
@@ -47,9 +47,9 @@ pub fn random_file(folder: &Path, count: usize) -> PathBuf {
 /// installed.
 #[must_use]
 pub fn debian_13(program: &str, test: &str) -> Option<PathBuf> {
-    let folder = root().join("target/tools/debian-13");
-    if folder.join("tree/usr/bin").join(program).exists() {
-        return Some(folder.join("run"));
+    let directory = root().join("target/tools/debian-13");
+    if directory.join("tree/usr/bin").join(program).exists() {
+        return Some(directory.join("run"));
     }
     skip(&format!("{program} of Debian 13 is not installed ({test})"));
     None
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_octets_repeat_by_seed() {
+    fn random_bytes_repeat_by_seed() {
         assert_eq!(random(1000, 7), random(1000, 7));
         assert_ne!(random(1000, 7), random(1000, 8));
         assert_eq!(random(13, 1).len(), 13);
@@ -68,13 +68,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the first wrong one is 1")]
-    fn a_wrong_octet_is_found() {
-        assert_same(b"abc", b"aXc", "three octets");
+    fn a_wrong_byte_is_found() {
+        assert_same(b"abc", b"aXc", "three bytes");
     }
 
     #[test]
     #[should_panic(expected = "the first wrong one is 2")]
-    fn a_missing_octet_is_found() {
-        assert_same(b"ab", b"abc", "three octets");
+    fn a_missing_byte_is_found() {
+        assert_same(b"ab", b"abc", "three bytes");
     }
 }

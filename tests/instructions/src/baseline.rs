@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("baseline.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("baseline.json");
         assert_eq!(Baseline::read(&path), Ok(Baseline::default()));
         baseline().write(&path).unwrap();
         assert_eq!(Baseline::read(&path), Ok(baseline()));

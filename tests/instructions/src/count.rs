@@ -85,26 +85,26 @@ impl Valgrind {
     }
 
     fn count_once(&self, row: &Row) -> Result<Counted, String> {
-        let folder =
-            tempfile::tempdir().map_err(|error| format!("no folder for files: {error}"))?;
+        let directory =
+            tempfile::tempdir().map_err(|error| format!("no directory for files: {error}"))?;
         let [shorter, longer] = LENGTHS;
-        let before = self.run(row, WARM_UP + shorter, folder.path())?;
-        let after = self.run(row, WARM_UP + longer, folder.path())?;
+        let before = self.run(row, WARM_UP + shorter, directory.path())?;
+        let after = self.run(row, WARM_UP + longer, directory.path())?;
         Ok(Counted { requests: longer - shorter, profile: after.without(&before) })
     }
 
     /// Runs the server from start to end with so many requests.
-    fn run(&self, row: &Row, requests: usize, folder: &Path) -> Result<Profile, String> {
-        let output = folder.join("callgrind.out");
+    fn run(&self, row: &Row, requests: usize, directory: &Path) -> Result<Profile, String> {
+        let output = directory.join("callgrind.out");
         let unwritten = |error| format!("a file can't be written: {error}");
         let upstream = match row.content {
             Content::Upstream => {
-                let arguments = file_server(folder).map_err(unwritten)?;
+                let arguments = file_server(directory).map_err(unwritten)?;
                 Some(Server::start(&strs(&arguments)))
             }
             Content::Builtin | Content::Files => None,
         };
-        let arguments = row.arguments(folder, upstream.as_ref().map(Server::http));
+        let arguments = row.arguments(directory, upstream.as_ref().map(Server::http));
         let arguments = arguments.map_err(unwritten)?;
         let server = Server::start_by(self.command(&output), &strs(&arguments));
         let clients = match row.carrier {
@@ -204,5 +204,5 @@ fn stay_on_one_core() -> Result<(), String> {
 
 fn on_path(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(tool)).find(|path| path.is_file())
+    std::env::split_paths(&path).map(|directory| directory.join(tool)).find(|path| path.is_file())
 }

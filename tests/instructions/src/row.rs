@@ -125,11 +125,11 @@ impl Row {
     /// What keeps a file from being written.
     pub(crate) fn arguments(
         &self,
-        folder: &Path,
+        directory: &Path,
         upstream: Option<&str>,
     ) -> io::Result<Vec<String>> {
         if self.content == Files {
-            return file_server(folder);
+            return file_server(directory);
         }
         let listener = if self.carrier == Http3 { "--https" } else { "--http" };
         let mut arguments = vec!["--workers", "1", listener, "127.0.0.1:0"];
@@ -138,14 +138,14 @@ impl Row {
     }
 }
 
-/// The arguments of `bolide serve` for a server of files; what they name is written to `folder`.
-pub(crate) fn file_server(folder: &Path) -> io::Result<Vec<String>> {
-    let files = folder.join("files");
+/// The arguments of `bolide serve` for a server of files; what they name is written to `directory`.
+pub(crate) fn file_server(directory: &Path) -> io::Result<Vec<String>> {
+    let files = directory.join("files");
     std::fs::create_dir_all(&files)?;
     for number in 0..FILES {
         std::fs::write(files.join(file_name(number)), file_content(number))?;
     }
-    let configuration = folder.join("bolide.toml");
+    let configuration = directory.join("bolide.toml");
     std::fs::write(&configuration, CONFIGURATION)?;
     let configuration = configuration.display().to_string();
     Ok(["--workers", "1", "--config", &configuration].map(str::to_owned).into())

@@ -8,6 +8,6 @@ mod tools;
 
 pub use decision::decide;
 pub use nginx::{Nginx, free_address};
-pub use program::{Program, program, root};
+pub use program::{Program, copy_program, program, root};
 pub use server::Server;
 pub use tools::{Finished, find, finish, run, scratch, skip, spawn};

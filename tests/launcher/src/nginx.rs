@@ -40,15 +40,15 @@ impl Drop for Nginx {
 }
 
 impl Nginx {
-    /// Starts nginx in the foreground, as one process, with all of its files in `folder`. `http` gives
+    /// Starts nginx in the foreground, as one process, with all of its files in `directory`. `http` gives
     /// what stands in its `http` block, for the address to listen on.
     ///
     /// # Panics
     ///
     /// If it does not come to listen.
-    pub fn start(program: &Path, folder: &Path, http: impl Fn(&str) -> String) -> Self {
+    pub fn start(program: &Path, directory: &Path, http: impl Fn(&str) -> String) -> Self {
         let address = free_address().to_string();
-        let configuration = folder.join("nginx.conf");
+        let configuration = directory.join("nginx.conf");
         let text = format!(
             "daemon off; master_process off; pid nginx.pid; error_log error.log crit;\n\
              events {{ worker_connections 2048; }}\n\
@@ -60,7 +60,7 @@ impl Nginx {
         std::fs::write(&configuration, text).expect("target can be written");
         let child = Command::new(program)
             .arg("-p")
-            .arg(folder)
+            .arg(directory)
             .arg("-c")
             .arg(&configuration)
             .args(["-e", "error.log"])

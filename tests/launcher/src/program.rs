@@ -25,7 +25,18 @@ pub fn program() -> Program {
 /// The root of the repository.
 pub fn root() -> &'static Path {
     let launcher = Path::new(env!("CARGO_MANIFEST_DIR"));
-    launcher.ancestors().nth(2).expect("the launcher lies two folders below the root")
+    launcher.ancestors().nth(2).expect("the launcher lies two directories below the root")
+}
+
+/// Copies a program to a place where every user may run it. `install` writes it, because what this process itself writes can't be
+/// executed (ETXTBSY) until the children that it starts meanwhile have executed their programs: they hold its open files.
+///
+/// # Panics
+///
+/// If it can't be copied.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("install").args(["-m", "755"]).arg(from).arg(to).status();
+    assert!(copied.expect("install is part of every system").success(), "{}", from.display());
 }
 
 fn build() -> PathBuf {

@@ -204,7 +204,7 @@ impl Server {
         kill_process(id, signal).expect("the server runs, and is ours");
     }
 
-    /// Waits for the end, which somebody has asked for.
+    /// Waits for the end, which was asked for.
     ///
     /// # Panics
     ///

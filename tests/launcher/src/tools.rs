@@ -49,10 +49,11 @@ impl Finished {
 /// In CI, if the tool is missing.
 pub fn find(tool: &str, test: &str) -> Option<PathBuf> {
     let installed = root().join("target/tools");
-    let mut folders = vec![installed.join("bin"), installed.join("python/bin")];
+    let mut directories = vec![installed.join("bin"), installed.join("python/bin")];
     let path = std::env::var_os("PATH").unwrap_or_default();
-    folders.extend(std::env::split_paths(&path));
-    let found = folders.into_iter().map(|folder| folder.join(tool)).find(|path| path.is_file());
+    directories.extend(std::env::split_paths(&path));
+    let found =
+        directories.into_iter().map(|directory| directory.join(tool)).find(|path| path.is_file());
     if found.is_none() {
         skip(&format!("{tool} is not installed ({test})"));
     }
@@ -112,9 +113,9 @@ pub fn finish(child: Child) -> Finished {
 ///
 /// If it can't be made.
 pub fn scratch(test: &str) -> PathBuf {
-    let folder = root().join("target/tests").join(test);
+    let directory = root().join("target/tests").join(test);
     // It is gone already on the first run.
-    drop(std::fs::remove_dir_all(&folder));
-    std::fs::create_dir_all(&folder).expect("target can be written");
-    folder
+    drop(std::fs::remove_dir_all(&directory));
+    std::fs::create_dir_all(&directory).expect("target can be written");
+    directory
 }

@@ -70,7 +70,7 @@ pub struct Side {
     head: Head,
     /// Address that its datagrams come from.
     pub address: SocketAddr,
-    /// Events, until somebody takes them.
+    /// Events, until they are taken.
     pub seen: Vec<(ExchangeId, ExchangeEvent)>,
     /// Why the connection has ended, if it has.
     pub closed: Option<&'static str>,

@@ -349,7 +349,7 @@ fn mail_finds_its_session_or_comes_back() {
 }
 
 #[test]
-fn a_reader_of_single_bytes_does_not_keep_its_last_answer() {
+fn a_reader_of_single_bytes_does_not_keep_its_last_response() {
     let faults = Faults { buffer_bytes: 1, ..Faults::none() };
     let mut simulation = Simulation::with(1, faults, Limits::default(), |_| Echo::default());
     let mut due = Duration::ZERO;

@@ -53,7 +53,7 @@ impl Material {
             }
         }
         let clients = match &files.client_ca {
-            None => Clients::Anybody,
+            None => Clients::Any,
             Some(path) => {
                 let pem = read("client-ca", path).map_err(at)?;
                 Identity::check_chain(&pem)

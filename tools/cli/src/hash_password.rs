@@ -52,9 +52,9 @@ fn read() -> Result<Vec<u8>, String> {
 
 fn ask(prompt: &str) -> Result<Vec<u8>, String> {
     eprint!("{prompt}");
-    let answer = line();
+    let response = line();
     eprintln!();
-    answer
+    response
 }
 
 /// Byte by byte: what follows the line is left to the next one.

@@ -65,7 +65,7 @@ impl Arguments {
         let failed = |error: bolide::proxy::UpstreamError| format!("--proxy: {error}");
         let upstreams = upstreams.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let settings = match (&self.proxy_ca, self.proxy_insecure) {
-            (_, true) => ProxySettings::trusting(upstreams, &Trust::Anybody).map_err(failed)?,
+            (_, true) => ProxySettings::trusting(upstreams, &Trust::Any).map_err(failed)?,
             (Some(path), _) => {
                 let unread =
                     |what: &dyn std::fmt::Display| format!("--proxy-ca {}: {what}", path.display());

@@ -44,7 +44,7 @@ pub(crate) struct Route {
     pub(crate) hosts: Vec<String>,
     /// With a slash at its end: for everything below it.
     pub(crate) path: String,
-    pub(crate) answer: Answer,
+    pub(crate) action: Action,
     pub(crate) site: SiteRules,
     /// Conditions for clients, and limits of their requests.
     pub(crate) access: Access,
@@ -82,7 +82,7 @@ impl Route {
 
 /// Response of a route.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum Action {
     Builtin(Builtin),
     /// Files, and the number of the upstreams that are asked for what has no file.
     Files {
@@ -131,10 +131,10 @@ impl Arguments {
     pub(crate) fn routes(&self) -> Result<Option<Routes>, String> {
         let settings = self.proxy.settings()?;
         let other = settings.is_some().then_some(0);
-        let below = |answer| Route {
+        let below = |action| Route {
             hosts: Vec::new(),
             path: "/".to_owned(),
-            answer,
+            action,
             site: SiteRules::default(),
             access: Access::default(),
         };
@@ -143,14 +143,14 @@ impl Arguments {
             (None, None) => return Ok(None),
             (Some(files), other) => {
                 if other.is_none() && !self.builtin {
-                    routes.push(below(Answer::Builtin(Builtin::Ping)));
+                    routes.push(below(Action::Builtin(Builtin::Ping)));
                 }
-                routes.push(below(Answer::Files { files, other }));
+                routes.push(below(Action::Files { files, other }));
             }
-            (None, Some(number)) => routes.push(below(Answer::Proxy(number))),
+            (None, Some(number)) => routes.push(below(Action::Proxy(number))),
         }
         if self.builtin {
-            routes.push(below(Answer::Builtin(Builtin::All)));
+            routes.push(below(Action::Builtin(Builtin::All)));
         }
         Ok(Some(Routes::new(routes, settings.into_iter().collect())))
     }
@@ -167,12 +167,12 @@ impl Arguments {
 
     /// Returns what ndt7's tests leave behind.
     pub(crate) fn ndt7(&self) -> Result<Ndt7Settings, String> {
-        if let Some(folder) = &self.ndt7_archive
-            && !folder.is_dir()
+        if let Some(directory) = &self.ndt7_archive
+            && !directory.is_dir()
         {
             return Err(format!(
                 "--ndt7-archive {}: directory doesn't exist (create it first)",
-                folder.display()
+                directory.display()
             ));
         }
         Ok(Ndt7Settings { archive: self.ndt7_archive.clone() })
@@ -182,7 +182,7 @@ impl Arguments {
 impl Routes {
     /// A path to try first: that of the site, or the one of the built-in routes that is made for it.
     pub(crate) fn path_to_try(&self) -> &'static str {
-        let is_builtin = |route: &Route| matches!(route.answer, Answer::Builtin(_));
+        let is_builtin = |route: &Route| matches!(route.action, Action::Builtin(_));
         if self.routes.iter().all(is_builtin) { "/ping" } else { "/" }
     }
 
@@ -212,10 +212,10 @@ impl Routes {
 
     /// The built-in routes alone.
     pub(crate) fn builtin() -> Self {
-        let answer = Answer::Builtin(Builtin::All);
+        let action = Action::Builtin(Builtin::All);
         let (hosts, path) = (Vec::new(), "/".to_owned());
         let (site, access) = (SiteRules::default(), Access::default());
-        Self::new(vec![Route { hosts, path, answer, site, access }], Vec::new())
+        Self::new(vec![Route { hosts, path, action, site, access }], Vec::new())
     }
 
     /// Each of them.
@@ -304,28 +304,28 @@ impl Routes {
         let own: Vec<&Route> = of_tier.iter().filter(is_of_host).copied().collect();
         let has_files = own
             .iter()
-            .any(|route| route.path == "/" && matches!(route.answer, Answer::Files { .. }));
+            .any(|route| route.path == "/" && matches!(route.action, Action::Files { .. }));
         let mut router = Router::new();
         // Theirs are exact paths: they win over what stands above them.
         for route in &own {
-            router = match route.answer {
-                Answer::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
-                Answer::Builtin(Builtin::All) if has_files => {
+            router = match route.action {
+                Action::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
+                Action::Builtin(Builtin::All) if has_files => {
                     bolide_measurement::endpoints_with(router, &self.builtin)
                 }
-                Answer::Builtin(Builtin::All) => {
+                Action::Builtin(Builtin::All) => {
                     bolide_measurement::routes_with(router, &self.builtin)
                 }
                 _ => router,
             };
         }
-        let has_builtin = own.iter().any(|route| matches!(route.answer, Answer::Builtin(_)));
+        let has_builtin = own.iter().any(|route| matches!(route.action, Action::Builtin(_)));
         let has_below = own.iter().any(|route| route.path != "/" && route.path.ends_with('/'));
         // As routes of their own, files can be next to the built-in ones; but they would win over
         // what else stands above a path.
         let files_are_routes = has_builtin && !has_below;
         // These are in the router already.
-        let is_builtin = |route: &&Route| matches!(route.answer, Answer::Builtin(_));
+        let is_builtin = |route: &&Route| matches!(route.action, Action::Builtin(_));
         let own: Vec<&Route> = own.into_iter().filter(|route| !is_builtin(route)).collect();
         for (at, route) in own.iter().enumerate() {
             let bare = route.path.trim_end_matches('/');
@@ -370,7 +370,7 @@ fn add(
     files_are_routes: bool,
 ) -> Router {
     let path = &route.path;
-    let Answer::Files { files, other } = &route.answer else {
+    let Action::Files { files, other } = &route.action else {
         return match handler(route, proxies) {
             Some(handler) => put(router, path, Shared(handler)),
             None => router,
@@ -422,7 +422,7 @@ fn add_ruled(
         tried.add(route.site.conditions.clone(), handler);
     }
     let handler = Shared(Rc::new(tried));
-    match routes.iter().find(|route| matches!(route.answer, Answer::Files { .. })) {
+    match routes.iter().find(|route| matches!(route.action, Action::Files { .. })) {
         Some(route) => router = put_files(router, route, handler, bare_is_free),
         None => router = put(router, &routes[0].path, handler),
     }
@@ -432,7 +432,7 @@ fn add_ruled(
 /// Adds the handler of a route; that of files also responds to their path without the slash.
 fn put_files(router: Router, route: &Route, handler: Shared, bare_is_free: bool) -> Router {
     let bare = route.path.trim_end_matches('/');
-    if bare_is_free && !bare.is_empty() && matches!(route.answer, Answer::Files { .. }) {
+    if bare_is_free && !bare.is_empty() && matches!(route.action, Action::Files { .. }) {
         return put(router.any(bare, handler.clone()), &route.path, handler);
     }
     put(router, &route.path, handler)
@@ -440,9 +440,9 @@ fn put_files(router: Router, route: &Route, handler: Shared, bare_is_free: bool)
 
 /// The handler of a route, without its rules; none for built-in routes, which are several.
 fn handler(route: &Route, proxies: &[Proxy]) -> Option<Rc<dyn Handler>> {
-    Some(match &route.answer {
-        Answer::Builtin(_) => return None,
-        Answer::Files { files, other } => {
+    Some(match &route.action {
+        Action::Builtin(_) => return None,
+        Action::Files { files, other } => {
             let other = other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
             if route.site.rules.rewrite.is_empty() {
                 Rc::new(files.handler(other))
@@ -451,9 +451,9 @@ fn handler(route: &Route, proxies: &[Proxy]) -> Option<Rc<dyn Handler>> {
                 Rc::new(files.clone().under("/").handler(other))
             }
         }
-        Answer::Proxy(number) => Rc::new(proxies[*number].clone()),
-        Answer::Redirect(redirect) => Rc::new(redirect.clone()),
-        Answer::Respond { text, media_type, status, retry_after } => {
+        Action::Proxy(number) => Rc::new(proxies[*number].clone()),
+        Action::Redirect(redirect) => Rc::new(redirect.clone()),
+        Action::Respond { text, media_type, status, retry_after } => {
             let (text, media_type, status) = (text.clone(), media_type.clone(), *status);
             let retry_after = retry_after.clone();
             Rc::new(move |_: &mut Request<'_>| {

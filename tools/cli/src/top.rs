@@ -51,7 +51,7 @@ impl Arguments {
     }
 }
 
-/// Shows the figures until somebody ends it.
+/// Shows the figures until it is ended.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if !arguments.once && !io::stdout().is_terminal() {
         eprintln!("bolide: standard output is not a terminal: use --once");
@@ -199,7 +199,7 @@ mod tests {
             KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE),
             KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
         ] {
-            // Somebody goes on asking a server that says nothing.
+            // The user goes on asking a server that says nothing.
             let (_asking, news) = channel();
             let mut pictures = 0;
             let mut draw = |_: &Figures, _: Option<&str>| {

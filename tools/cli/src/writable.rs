@@ -13,12 +13,12 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    if !std::fs::metadata(folder)?.is_dir() {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.unwrap_or_else(|| Path::new("."));
+    if !std::fs::metadata(directory)?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+    Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 #[cfg(test)]
@@ -27,8 +27,8 @@ mod tests {
 
     #[test]
     fn what_could_be_written_is_not_touched() {
-        let folder = std::env::temp_dir();
-        let new = folder.join(format!("bolide-writable-{}", std::process::id()));
+        let directory = std::env::temp_dir();
+        let new = directory.join(format!("bolide-writable-{}", std::process::id()));
         check(&new).unwrap();
         assert!(!new.exists());
         std::fs::write(&new, "text").unwrap();
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(kind(&new.join("below")), io::ErrorKind::NotADirectory);
         std::fs::remove_file(&new).unwrap();
         assert_eq!(kind(&new.join("below")), io::ErrorKind::NotFound);
-        assert_eq!(kind(&folder), io::ErrorKind::IsADirectory);
+        assert_eq!(kind(&directory), io::ErrorKind::IsADirectory);
         check(Path::new("bolide-writable-beside")).unwrap();
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn read(
                 has_placeholders: true,
                 body: part(&exchange.body)?,
                 weight: exchange.weight.max(1),
-                answer: exchange.expected.as_ref().map(part).transpose()?.map(known),
-                answer_fields: expected_fields(exchange).map_err(|why| named(&why))?,
+                response: exchange.expected.as_ref().map(part).transpose()?.map(known),
+                response_fields: expected_fields(exchange).map_err(|why| named(&why))?,
                 ..RequestPlan::new(method, exchange.target.clone())
             })
         })
@@ -90,14 +90,16 @@ mod tests {
     fn each_exchange_has_its_own_body_and_expected_body() {
         let plans = plans(vec![exchange("POST", 0..3, 3..6), exchange("GET", 0..0, 0..6)]).unwrap();
         assert_eq!((&plans[0].body[..], plans[0].weight), (&b"one"[..], 3));
-        assert!(matches!(&plans[0].answer, Some(ExpectedBody::Exact(bytes)) if bytes == "two"));
+        assert!(matches!(&plans[0].response, Some(ExpectedBody::Exact(bytes)) if bytes == "two"));
         let coded = Exchange { is_gzip: true, ..exchange("GET", 0..0, 0..3) };
-        let coded = self::plans(vec![coded]).unwrap().remove(0).answer;
+        let coded = self::plans(vec![coded]).unwrap().remove(0).response;
         assert!(matches!(coded, Some(ExpectedBody::Gzip(bytes)) if bytes == "one"));
-        assert_eq!(plans[0].answer_fields[0].0, "x-from");
-        assert_eq!(plans[0].answer_fields[0].1, "a b");
+        assert_eq!(plans[0].response_fields[0].0, "x-from");
+        assert_eq!(plans[0].response_fields[0].1, "a b");
         assert!(plans[1].body.is_empty() && plans[1].method == http::Method::GET);
-        assert!(matches!(&plans[1].answer, Some(ExpectedBody::Exact(bytes)) if bytes == "onetwo"));
+        assert!(
+            matches!(&plans[1].response, Some(ExpectedBody::Exact(bytes)) if bytes == "onetwo")
+        );
     }
 
     #[test]

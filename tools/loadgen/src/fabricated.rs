@@ -52,7 +52,7 @@ pub(crate) fn latencies(values: &[u64]) -> Latencies {
     }
 }
 
-/// The latency of `count` answers, all alike.
+/// The latency of `count` responses, all alike.
 pub(crate) fn flat(count: usize, ns: u64) -> Latencies {
     latencies(&vec![ns; count])
 }

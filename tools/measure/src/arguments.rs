@@ -355,13 +355,13 @@ impl Arguments {
         let elsewhere: Vec<_> = elsewhere.transpose()?.into_iter().collect();
         let origin = resolve(target, &elsewhere, self.dialing.connect_timeout)?;
         let trusted = match &self.dialing.cacert {
-            _ if !target.scheme.is_tls() => Trusted::Anybody,
+            _ if !target.scheme.is_tls() => Trusted::Any,
             Some(path) => {
                 let pem = std::fs::read(path)
                     .map_err(|error| format!("--cacert {}: {error}", path.display()))?;
                 Trusted::Roots(Bytes::from(pem))
             }
-            None if self.dialing.insecure => Trusted::Anybody,
+            None if self.dialing.insecure => Trusted::Any,
             None => Trusted::Platform,
         };
         let version = if self.versions.h1 || target.scheme.is_websocket() {

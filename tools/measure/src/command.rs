@@ -15,7 +15,7 @@ use crate::output::text::summary;
 use crate::responsiveness;
 use crate::transfer;
 
-/// The exit code of a transfer that failed, or that somebody ended before its end.
+/// The exit code of a transfer that failed, or that was ended before its end.
 const FAILED: u8 = 1;
 
 /// The exit code of a usage or configuration mistake.

@@ -89,7 +89,7 @@ fn tls(connecting: &Connecting, version: Version) -> Result<Speaks, String> {
     let trust = match &connecting.trusted {
         Trusted::Platform => platform_trust().map_err(|error| error.to_string())?,
         Trusted::Roots(pem) => Trust::Pem(pem.to_vec()),
-        Trusted::Anybody => Trust::Anybody,
+        Trusted::Any => Trust::Any,
     };
     let (alpn, required): (&[Alpn], _) = match version {
         Version::Negotiated => (&[Alpn::H2, Alpn::Http11], None),
@@ -98,7 +98,7 @@ fn tls(connecting: &Connecting, version: Version) -> Result<Speaks, String> {
         // QUIC's handshake offers h3 by itself.
         Version::Http3 => (&[], None),
     };
-    // A new connection costs what it costs somebody who was never there.
+    // A new connection costs what it costs a client that was never there.
     let options =
         ClientOptions { trust: &trust, alpn, identity: None, resume: false, early_data: false };
     let settings = ClientTls::with(&options, WallClock(SystemTime::now))

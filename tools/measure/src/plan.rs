@@ -51,7 +51,7 @@ pub enum Trusted {
     /// Those that these roots (PEM) have signed.
     Roots(Bytes),
     /// Any: nothing is verified.
-    Anybody,
+    Any,
 }
 
 /// How connections to a server are made.
@@ -76,7 +76,7 @@ pub struct Connecting {
 pub enum Amount {
     /// So many bytes with each request; one request on each stream.
     Bytes(u64),
-    /// Whatever the server sends in answer to one request on each stream (downloads).
+    /// Whatever the server sends in response to one request on each stream (downloads).
     Whole,
     /// For so long; requests that are complete before are followed by the next.
     Time(Duration),

@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 1024 * 1024;
 const ENDLESS_BYTES: u64 = 1 << 50;
 
 /// Bytes that are read of a server's response at most.
-const ANSWER_BYTES: usize = 256;
+const RESPONSE_BYTES: usize = 256;
 
 /// How long a read or a write waits before the time is looked at.
 const WAIT: Duration = Duration::from_millis(50);
@@ -73,7 +73,7 @@ struct Raw {
 struct Tally {
     /// Payload of all connections.
     bytes: AtomicU64,
-    /// All are to end: somebody asked for it, or one has failed.
+    /// All are to end: the user asked for it, or one has failed.
     ends: AtomicBool,
 }
 
@@ -284,20 +284,20 @@ impl Raw {
             }
         }
         socket.shutdown(Shutdown::Write).map_err(|error| error.to_string())?;
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         moving.moved = Instant::now();
-        while answer.len() < ANSWER_BYTES {
+        while response.len() < RESPONSE_BYTES {
             if moving.is_stopped() {
                 return Ok(());
             }
-            let mut rest = [0; ANSWER_BYTES];
+            let mut rest = [0; RESPONSE_BYTES];
             match socket.read(&mut rest) {
                 Ok(0) => break,
-                Ok(count) => answer.extend_from_slice(&rest[..count]),
+                Ok(count) => response.extend_from_slice(&rest[..count]),
                 Err(error) => self.waited(moving, &error)?,
             }
         }
-        counted(&String::from_utf8_lossy(&answer), moving.bytes)
+        counted(&String::from_utf8_lossy(&response), moving.bytes)
     }
 
     /// Tells a wait that was too long from a failure.
@@ -328,12 +328,12 @@ fn ended(socket: &TcpStream, direction: Direction, result: Result<(), String>) -
 }
 
 /// Checks whether the server counted what we sent.
-fn counted(answer: &str, sent: u64) -> Result<(), String> {
-    let answer = answer.trim_end();
-    match answer.parse::<u64>() {
+fn counted(response: &str, sent: u64) -> Result<(), String> {
+    let response = response.trim_end();
+    match response.parse::<u64>() {
         Ok(counted) if counted == sent => Ok(()),
         Ok(counted) => Err(format!("the server counted {counted} of {sent} bytes")),
-        Err(_) => Err(format!("the server replied `{answer}` instead of a number of bytes")),
+        Err(_) => Err(format!("the server replied `{response}` instead of a number of bytes")),
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Report {
 /// An end before the transfer was complete.
 #[derive(Debug, Clone, Serialize)]
 pub struct End {
-    /// Somebody ended it before its end (Ctrl-C): the figures are of what was done until then.
+    /// The user ended it before its end (Ctrl-C): the figures are of what was done until then.
     pub interrupted: bool,
     /// The first thing that went wrong, in a sentence.
     pub error: Option<String>,

@@ -28,7 +28,7 @@ pub const LOOK: Duration = Duration::from_millis(250);
 /// How long nothing may move before a transfer is given up.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long answers of the last probes are waited for.
+/// How long responses of the last probes are waited for.
 const LAST_PROBES: Duration = Duration::from_millis(500);
 
 /// Progress of a transfer.

@@ -53,7 +53,7 @@ impl Lab {
         if let Some(record) = Record::find(&spec.name)? {
             return Err(Mistake::Usage(format!(
                 "a lab `{0}` is up already, kept by process {1}; `bolide net down --name {0}` removes it, and \
-                 another --name makes one beside it",
+                 another --name makes another lab",
                 spec.name, record.keeper
             )));
         }
@@ -64,22 +64,22 @@ impl Lab {
                 "a network namespace `{name}` exists that belongs to no lab; choose another --name"
             )));
         }
-        let folder = place(&spec.name)?;
-        fs::create_dir(&folder).map_err(Mistake::io(folder.display()))?;
-        let made = Self::make(spec, &folder, &mut step);
-        if made.is_err() && !folder.join("record.json").exists() {
+        let directory = place(&spec.name)?;
+        fs::create_dir(&directory).map_err(Mistake::io(directory.display()))?;
+        let made = Self::make(spec, &directory, &mut step);
+        if made.is_err() && !directory.join("record.json").exists() {
             // Nothing was made of it but that.
-            let _ = fs::remove_dir_all(&folder);
+            let _ = fs::remove_dir_all(&directory);
         }
         made
     }
 
     fn make(
         spec: &Spec,
-        folder: &std::path::Path,
+        directory: &std::path::Path,
         step: &mut dyn FnMut(&str),
     ) -> Result<Self, Mistake> {
-        let log = File::create(folder.join("log")).map_err(Mistake::io("the lab's log"))?;
+        let log = File::create(directory.join("log")).map_err(Mistake::io("the lab's log"))?;
         let mut keeper = keeper(spec)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -99,7 +99,7 @@ impl Lab {
         };
         // Before the order, so that there is no namespace without a record.
         record.save()?;
-        let order = Order { spec: spec.clone(), socket: folder.join("live") };
+        let order = Order { spec: spec.clone(), socket: directory.join("live") };
         let ready = tell(&mut keeper, &order).and_then(|()| wait(&mut keeper, step));
         match ready {
             Ok((namespaces, report)) => {
@@ -109,7 +109,7 @@ impl Lab {
                 Ok(Self { record, keeper: Some(keeper) })
             }
             Err(mistake) => {
-                let words = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                let words = fs::read_to_string(directory.join("log")).unwrap_or_default();
                 // It removes what it has made; what it can't is found by the record.
                 record.remove()?;
                 let _ = keeper.wait();
@@ -234,7 +234,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the node can't be entered from here, or there is no answer within `time`.
+    /// If the node can't be entered from here, or there is no response within `time`.
     pub fn connect(
         &self,
         node: Node,
@@ -303,8 +303,8 @@ fn check_system(spec: &Spec) -> Result<(), Mistake> {
                 .to_owned(),
         ));
     }
-    let answer = Command::new("unshare").args(["--user", "--map-root-user", "true"]).output();
-    match answer {
+    let response = Command::new("unshare").args(["--user", "--map-root-user", "true"]).output();
+    match response {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(Mistake::Usage(format!(
             "a lab needs root, or user namespaces, and this user can't create any: {}",

@@ -223,12 +223,12 @@ pub fn put(
     let (sent, result) = send(&mut stream, bytes, time);
     result?;
     stream.shutdown(Shutdown::Write)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    if answer.trim().parse() != Ok(sent) {
+    let mut response = String::new();
+    stream.read_to_string(&mut response)?;
+    if response.trim().parse() != Ok(sent) {
         return Err(io::Error::other(format!(
             "the raw server replied `{}` to {sent} bytes",
-            answer.trim()
+            response.trim()
         )));
     }
     Ok(watch.stop(sent, &stream))

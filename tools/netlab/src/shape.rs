@@ -155,7 +155,7 @@ impl Shape {
         if self.reorder > 0.0 && self.delay.is_zero() {
             return Err(format!(
                 "{direction}: without a delay no packet can overtake another; give --delay or --rtt \
-                 beside --reorder"
+                 with --reorder"
             ));
         }
         if self.jitter > self.delay {

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_leave_their_folder_are_refused() {
+    fn names_that_could_leave_their_directory_are_refused() {
         for wrong in ["", "..", "../x", "a/b", "-a", "a b", &"a".repeat(33)] {
             assert!(check_name(wrong).unwrap_err().contains("not a name of a lab"), "{wrong}");
         }

@@ -38,7 +38,7 @@ pub struct Plan {
     pub cores: Vec<usize>,
     /// Times that connections and requests may take.
     pub timeouts: Timeouts,
-    /// How answers are judged.
+    /// How responses are judged.
     pub expect: Expectations,
     /// Kind of requests and responses.
     pub kind: RequestKind,
@@ -108,7 +108,7 @@ pub enum TlsTrust {
     /// Those that these roots (PEM) have signed.
     Roots(Bytes),
     /// Any: nothing is verified.
-    Anybody,
+    Any,
 }
 
 /// Settings that are announced to an HTTP/2 server. `None`: the engine's own default, windows that grow with use.
@@ -142,9 +142,9 @@ pub struct RequestPlan {
     /// How often it is taken, relative to the others. All 1: in turn.
     pub weight: u32,
     /// The body that the response must have, where it is known.
-    pub answer: Option<ExpectedBody>,
+    pub response: Option<ExpectedBody>,
     /// Header fields that the response must have, with these values.
-    pub answer_fields: Vec<(HeaderName, HeaderValue)>,
+    pub response_fields: Vec<(HeaderName, HeaderValue)>,
     /// Plan that makes it a step of a scenario.
     pub step: Option<Arc<StepPlan>>,
 }
@@ -160,14 +160,14 @@ impl RequestPlan {
             has_placeholders: false,
             body: Bytes::new(),
             weight: 1,
-            answer: None,
-            answer_fields: Vec::new(),
+            response: None,
+            response_fields: Vec::new(),
             step: None,
         }
     }
 }
 
-/// How answers are judged.
+/// How responses are judged.
 #[derive(Debug, Clone, Default)]
 pub struct Expectations {
     /// Statuses that are right. Empty: 200 to 399.
@@ -280,7 +280,7 @@ pub struct Until {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "model")]
 pub enum Load {
-    /// The answer to the one before: as fast as the server and the connections allow. Latency counts
+    /// The response to the one before: as fast as the server and the connections allow. Latency counts
     /// from when the request was handed to its connection.
     Closed,
     /// The clock. Latency counts from the intended time, whether or not a connection was free.

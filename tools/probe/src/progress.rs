@@ -11,7 +11,7 @@ use crate::report::{Failure, PartsReport, PhaseReport};
 pub struct Progress {
     /// Since the phase began, its warm-up included.
     pub elapsed: Duration,
-    /// Answers per second since the look before.
+    /// Responses per second since the look before.
     pub rate: f64,
     /// Median latency of the responses since the look before, in nanoseconds.
     pub p50_ns: u64,

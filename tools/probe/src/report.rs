@@ -30,7 +30,7 @@ pub struct Report {
     pub started_unix_s: f64,
     /// The server went away in the middle: when, after the start of the run.
     pub server_died_after_ns: Option<u64>,
-    /// Somebody stopped it before its end.
+    /// The user stopped it before its end.
     pub interrupted: bool,
     /// Result of a search for the knee.
     #[serde(default)]
@@ -131,9 +131,9 @@ pub struct PhaseReport {
     pub phase: Phase,
     /// From the end of the warm-up to the end.
     pub elapsed_ns: u64,
-    /// Requests and answers.
+    /// Requests and responses.
     pub counts: Counts,
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Failures by kind; only kinds that occurred.
     pub failures: BTreeMap<Failure, u64>,
@@ -268,7 +268,7 @@ pub struct RequestReport {
     pub latency: Latencies,
 }
 
-/// Requests and answers of a phase, without the warm-up.
+/// Requests and responses of a phase, without the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Requests that were due: begun, or (open loop) intended and never handed to a connection.
@@ -454,7 +454,7 @@ pub struct ProcessCost {
 pub struct Sample {
     /// After the start of the phase (warm-up included).
     pub at_ns: u64,
-    /// Since the sample before: answers per second.
+    /// Since the sample before: responses per second.
     pub rate: f64,
     /// Of the responses since the sample before.
     pub p50_ns: u64,

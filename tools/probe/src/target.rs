@@ -86,8 +86,8 @@ fn lookup(host: &str, port: u16, timeout: Duration) -> Result<SocketAddr, String
     if rest.is_empty() {
         return Ok(*first);
     }
-    let answers = |address: &&SocketAddr| TcpStream::connect_timeout(address, timeout).is_ok();
-    Ok(*found.iter().find(answers).unwrap_or(first))
+    let responses = |address: &&SocketAddr| TcpStream::connect_timeout(address, timeout).is_ok();
+    Ok(*found.iter().find(responses).unwrap_or(first))
 }
 
 #[cfg(test)]

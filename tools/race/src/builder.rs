@@ -22,7 +22,7 @@ const DONE: &str = "built";
 pub(crate) struct Place {
     /// Directory of what the build makes.
     pub(crate) out: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
     is_built: bool,
 }
 
@@ -46,9 +46,9 @@ pub(crate) fn place(
     for word in build.command.iter().chain(&build.package).map(String::as_str).chain([PROFILE]) {
         hash.add(word.as_bytes());
     }
-    let folder = cache.join(format!("{}-{:016x}", contender.name, hash.0));
-    let is_built = folder.join(DONE).is_file();
-    Ok(Place { out: folder.join("out"), folder, is_built })
+    let directory = cache.join(format!("{}-{:016x}", contender.name, hash.0));
+    let is_built = directory.join(DONE).is_file();
+    Ok(Place { out: directory.join("out"), directory, is_built })
 }
 
 /// Builds packages of the checkout's workspace together, so that every core has something to do; each is taken from there when its
@@ -59,12 +59,12 @@ pub(crate) fn build_packages(
     cache: &Path,
     interrupt: &Interrupt,
 ) -> Result<(), String> {
-    let Some(folder) = sources.folder() else { return Ok(()) };
+    let Some(directory) = sources.directory() else { return Ok(()) };
     let mut words = vec!["cargo", "build", "--locked", "--profile", PROFILE];
     words.extend(packages.iter().flat_map(|package| ["--package", package]));
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     fs::create_dir_all(cache).map_err(|error| format!("{}: {error}", cache.display()))?;
-    run(&words, folder, &cache.join("packages.log"), interrupt).map(drop)
+    run(&words, directory, &cache.join("packages.log"), interrupt).map(drop)
 }
 
 /// How long `contender` takes to build, about; nothing if it need not or can't be built.
@@ -92,27 +92,27 @@ impl Place {
                 return Err(format!("its build needs `{program}`, which is not in PATH"));
             }
         }
-        let failed = |error: std::io::Error| format!("{}: {error}", self.folder.display());
-        let src = self.folder.join("src");
+        let failed = |error: std::io::Error| format!("{}: {error}", self.directory.display());
+        let src = self.directory.join("src");
         for (name, text) in sources.files(&build.sources)? {
             let file = src.join(name);
             fs::create_dir_all(file.parent().unwrap_or(&src)).map_err(failed)?;
             fs::write(&file, text).map_err(failed)?;
         }
         fs::create_dir_all(&self.out).map_err(failed)?;
-        let log = self.folder.join("log");
+        let log = self.directory.join("log");
         let status = run(&self.words(build, sources), &src, &log, interrupt)?;
         if !status.success() {
             let said = last_lines(&log);
             return Err(format!("its build failed ({status}); it said\n{said}"));
         }
-        fs::write(self.folder.join(DONE), b"").map_err(failed)
+        fs::write(self.directory.join(DONE), b"").map_err(failed)
     }
 
     /// The words of the command that builds it.
     fn words(&self, build: &Build, sources: &Sources) -> Vec<String> {
         let out = self.out.display().to_string();
-        let contenders = sources.folder().unwrap_or_else(|| Path::new("")).display().to_string();
+        let contenders = sources.directory().unwrap_or_else(|| Path::new("")).display().to_string();
         if build.package.is_some() {
             let path = format!("{contenders}/{}", build.sources);
             let from =
@@ -131,10 +131,10 @@ impl Place {
     }
 }
 
-/// Runs a command in `folder` to its end; what it says goes to `log`.
+/// Runs a command in `directory` to its end; what it says goes to `log`.
 fn run(
     words: &[String],
-    folder: &Path,
+    directory: &Path,
     log: &Path,
     interrupt: &Interrupt,
 ) -> Result<ExitStatus, String> {
@@ -143,7 +143,7 @@ fn run(
     let file = File::create(log).map_err(failed)?;
     let mut child = Command::new(program)
         .args(arguments)
-        .current_dir(folder)
+        .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(file.try_clone().map_err(failed)?)
         .stderr(file)
@@ -190,17 +190,17 @@ mod tests {
         Contender::parse(&text, "mine.toml").unwrap()
     }
 
-    fn folder(name: &str) -> PathBuf {
-        let folder =
+    fn directory(name: &str) -> PathBuf {
+        let directory =
             std::env::temp_dir().join(format!("bolide-build-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(folder.join("contenders/mine/deep")).unwrap();
-        fs::write(folder.join("contenders/mine/deep/a.txt"), "one").unwrap();
-        folder
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("contenders/mine/deep")).unwrap();
+        fs::write(directory.join("contenders/mine/deep/a.txt"), "one").unwrap();
+        directory
     }
 
     fn build(root: &Path, command: &str) -> (Result<(), String>, bool) {
-        let sources = Sources::Folder(root.join("contenders"));
+        let sources = Sources::Directory(root.join("contenders"));
         let contender = contender(command);
         let build = contender.build.clone().unwrap();
         let cache = root.join("cache");
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_build_is_done_once_until_a_source_changes() {
-        let root = folder("once");
+        let root = directory("once");
         let command = "cp deep/a.txt {out}/program";
         assert_eq!(build(&root, command), (Ok(()), true));
         assert_eq!(build(&root, command), (Ok(()), false));
@@ -222,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_installed_from_its_folder() {
-        let root = folder("package");
-        let sources = Sources::Folder(root.join("contenders"));
+    fn a_package_is_installed_from_its_directory() {
+        let root = directory("package");
+        let sources = Sources::Directory(root.join("contenders"));
         let build = |own: &str| {
             let text = format!(
                 "name = 'mine'\nprotocols = ['h1']\nroutes = ['ping']\n[build]\nsources = 'mine'\n{own}\n\
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn what_lies_beside_the_sources_is_reached_and_watched() {
-        let root = folder("beside");
-        let sources = Sources::Folder(root.join("contenders"));
+        let root = directory("beside");
+        let sources = Sources::Directory(root.join("contenders"));
         let mut contender = contender("cat {contenders}/../engine/b.txt > {out}/program");
         let build = contender.build.as_mut().unwrap();
         build.beside = vec!["../engine".to_owned()];
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_build_that_fails_shows_its_last_words_and_is_tried_again() {
-        let root = folder("fails");
+        let root = directory("fails");
         let command = "echo no such header; exit 4";
         let (done, _) = build(&root, command);
         assert!(done.unwrap_err().contains("no such header"));

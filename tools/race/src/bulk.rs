@@ -146,8 +146,8 @@ impl OfRace {
 
 /// Returns what `bulk.json` in a directory says, as a part of a race's page; `None` where there is none. One that can't be read is a warning: a race
 /// that took an hour has its page even if a file next to it is broken.
-pub(crate) fn part(folder: &Path) -> Option<Part> {
-    show::part(folder).unwrap_or_else(|error| {
+pub(crate) fn part(directory: &Path) -> Option<Part> {
+    show::part(directory).unwrap_or_else(|error| {
         eprintln!("warning: {error}; the report is without bulk transfers");
         None
     })

@@ -16,7 +16,7 @@ pub(crate) use sources::Sources;
 use crate::catalogue::{Cell, EVENT_BYTES, EVENTS_COUNT, EVENTS_GAP_MS, Protocol, Route};
 use crate::differing::{LARGE_FILE_BYTES, Requests};
 
-/// The contender that answers without reading what is asked: shown for what the kernel costs.
+/// The contender that responds without reading what is asked: shown for what the kernel costs.
 pub(crate) const FLOOR: &str = "floor";
 
 /// The name of this program as a contender.

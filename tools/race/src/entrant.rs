@@ -125,7 +125,7 @@ impl Present {
         let mut tries = 0;
         loop {
             tries += 1;
-            let run = place.folder(&format!("run-{label}"))?;
+            let run = place.directory(&format!("run-{label}"))?;
             let ports = place.ports()?;
             let host = Ipv4Addr::LOCALHOST;
             let placed = (&*place, cell.certificate);
@@ -186,7 +186,7 @@ impl Present {
         place: &Workplace,
         ground: &Ground<'_>,
     ) -> Result<Launch, String> {
-        let run = place.folder(&format!("run-{}", self.contender.name))?;
+        let run = place.directory(&format!("run-{}", self.contender.name))?;
         let placed = (place, cell.certificate);
         let values = self.values(&run, (host, ports), 1, backend, placed, ground);
         self.launch(cell, &[core], run, &values, ground.sources)
@@ -299,7 +299,7 @@ impl Present {
             env.insert(name.clone(), fill(value, values)?);
         }
         let log = run.join("log");
-        Ok(Launch { command, env, folder: run, log, cores: cores.to_vec() })
+        Ok(Launch { command, env, directory: run, log, cores: cores.to_vec() })
     }
 
     /// Returns whether its command, or one of its templates, has this placeholder.

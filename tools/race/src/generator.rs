@@ -184,7 +184,7 @@ pub(crate) struct Job<'a> {
     /// The server's cores.
     pub(crate) server_cores: usize,
     /// Directory in which files may be made.
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     /// This program.
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
@@ -211,7 +211,7 @@ impl Job<'_> {
         let Some(body) = self.exchanges.first().and_then(|first| first.body.as_ref()) else {
             return Ok(None);
         };
-        let file = self.folder.join(format!("body-{}", self.cell.key()));
+        let file = self.directory.join(format!("body-{}", self.cell.key()));
         std::fs::write(&file, body).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Some(file))
     }
@@ -231,9 +231,9 @@ pub enum CpuOf {
 /// Result of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Answers that were counted.
+    /// Responses that were counted.
     pub completed: u64,
-    /// Answers that were wrong, or never came.
+    /// Responses that were wrong, or never came.
     pub failed: u64,
     /// Failures by kind, as the generator names them.
     #[serde(default)]
@@ -241,9 +241,9 @@ pub struct Figures {
     /// Connections that were made; 0 where the generator doesn't say it.
     #[serde(default)]
     pub connections: u64,
-    /// Answers per second.
+    /// Responses per second.
     pub rate: f64,
-    /// The server's user and system time per answer, in µs, over the steady part.
+    /// The server's user and system time per response, in µs, over the steady part.
     pub cpu_us: f64,
     /// Source of that time.
     #[serde(default)]
@@ -349,7 +349,7 @@ fn watch_program(
     middle: &mut dyn FnMut(),
 ) -> Result<Watched, String> {
     let (program, rest) = arguments.split_first().ok_or("no generator")?;
-    let errors = job.folder.join("generator.err");
+    let errors = job.directory.join("generator.err");
     let log = std::fs::File::create(&errors).map_err(|error| format!("{program}: {error}"))?;
     let mut command = Command::new(program);
     command.args(rest).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);

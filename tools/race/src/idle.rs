@@ -16,7 +16,7 @@ const ASKED_AGAIN_COUNT: usize = 10;
 /// have been given back by then.
 const IDLE_FOR: Duration = Duration::from_secs(3);
 
-/// How often it is looked whether somebody wants the end, and what came over QUIC acknowledged.
+/// How often it is looked whether the end is wanted, and what came over QUIC acknowledged.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens the cell's connections, asks once on each, and weighs the server; bytes per connection.

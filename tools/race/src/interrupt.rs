@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 /// Error of an interrupted step.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// Flag that says whether somebody has asked for the end.
+/// Flag that says whether the end was asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 

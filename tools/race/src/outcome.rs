@@ -320,7 +320,7 @@ impl CellOutcome {
         to_reference.chain(to_like).map(|found| (found, twins)).collect()
     }
 
-    /// Those that count, the best first: least CPU per answer, or least memory.
+    /// Those that count, the best first: least CPU per response, or least memory.
     #[must_use]
     pub fn ranking(&self) -> Vec<&EntrantOutcome> {
         let mut ranked: Vec<(f64, &EntrantOutcome)> = self
@@ -469,7 +469,7 @@ pub(crate) mod tests {
             }
         }
         assert_eq!(outcome.pairs_and_unlike(), (24, 0));
-        // Two of go's runs were dear because the cores were far apart at their end, or all the time; and one of the
+        // Two of go's runs were expensive because the cores were far apart at their end, or all the time; and one of the
         // reference's, in another round.
         for (entrant, round, distance) in
             [(2, 3, [75.0, 350.0]), (2, 7, [349.0, 350.0]), (0, 9, [355.0, 350.0])]

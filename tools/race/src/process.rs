@@ -39,7 +39,7 @@ pub(crate) struct Launch {
     /// Environment variables on top of ours.
     pub(crate) env: BTreeMap<String, String>,
     /// Working directory.
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     /// File of its output.
     pub(crate) log: PathBuf,
     /// The cores that it may use; empty: any.
@@ -150,7 +150,7 @@ impl Launch {
         command
             .args(arguments)
             .envs(&self.env)
-            .current_dir(&self.folder)
+            .current_dir(&self.directory)
             .stdin(Stdio::null())
             .process_group(0);
         Ok(command)
@@ -209,9 +209,9 @@ pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     // Servers of distributions live where only administrators look.
-    let folders = std::env::split_paths(&path)
+    let directories = std::env::split_paths(&path)
         .chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
-    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+    directories.map(|directory| directory.join(program)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

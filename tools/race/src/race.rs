@@ -39,7 +39,7 @@ const HEAP: Duration = Duration::from_micros(20);
 /// Said of a contender that serves nothing but the response that its cell repeats.
 const KNOWN: &str = "all of its responses can be known beforehand";
 
-/// A share of wrong answers above this disqualifies.
+/// A share of wrong responses above this disqualifies.
 const FAILED_SHARE_MAX: f64 = 0.001;
 
 /// Less CPU time for a request than this, in µs, is not possible: reading and writing its bytes takes more.
@@ -336,7 +336,7 @@ impl Race<'_> {
     ) -> Result<Job<'c>, String> {
         let (server_cores, generator_cores) = self.cores.of_cell(cell);
         let contender = &server.present.contender;
-        let folder: PathBuf = self.place.folder("generator")?;
+        let directory: PathBuf = self.place.directory("generator")?;
         Ok(Job {
             cell,
             address: server.running.address,
@@ -354,7 +354,7 @@ impl Race<'_> {
             server: accounted(server.running.process.id(), contender.account.tree),
             group: server.running.process.group().filter(|_| contender.account.tree),
             server_cores: server_cores.len(),
-            folder,
+            directory,
             program: self.ground.program.clone(),
             seed,
         })

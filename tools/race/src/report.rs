@@ -34,13 +34,13 @@ pub(crate) fn write(
     outcomes: &[CellOutcome],
     bulk: Option<&Part>,
 ) -> Result<PathBuf, String> {
-    let folder = out.join("report");
+    let directory = out.join("report");
     let put = |name: &str, text: String| {
-        let file = folder.join(name);
+        let file = directory.join(name);
         fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok::<PathBuf, String>(file)
     };
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let described = json!(manifest);
     let results = json!({
         "race": race,

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use fastrand::Rng;
 
-pub(crate) use connection::{Answer, Ask, OpenConnection};
+pub(crate) use connection::{Ask, OpenConnection, Response};
 
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::contender::Contender;
@@ -55,15 +55,15 @@ impl Subject<'_> {
         let mut content_type = None;
         for check in self.checks(&mut Rng::with_seed(seed)) {
             // A server may close after any response; that a new connection works is all that counts.
-            let answer = connection.ask(&check.ask).or_else(|error| {
+            let response = connection.ask(&check.ask).or_else(|error| {
                 if connection.is_broken {
                     return Err(error);
                 }
                 connection = OpenConnection::open(self.address, self.cell.protocol)?;
                 connection.ask(&check.ask)
             });
-            let answer = self.judge(&check, answer)?;
-            let value = answer.field("content-type").and_then(|value| str::from_utf8(value).ok());
+            let response = self.judge(&check, response)?;
+            let value = response.field("content-type").and_then(|value| str::from_utf8(value).ok());
             content_type = value.map(str::to_owned);
         }
         let surprised = self.surprise(seed);
@@ -76,10 +76,10 @@ impl Subject<'_> {
         let check = self.usual(&mut Rng::with_seed(seed));
         let mut connection =
             OpenConnection::open(self.address, self.cell.protocol).map_err(Flaw::Silent)?;
-        let answer = connection.ask(&check.ask);
+        let response = connection.ask(&check.ask);
         // Bytes that were not asked for are no sign of load; an early end is.
-        let was_answered = answer.is_ok() || (connection.is_broken && !connection.ended);
-        self.judge(&check, answer).map(drop).map_err(|evidence| {
+        let was_answered = response.is_ok() || (connection.is_broken && !connection.ended);
+        self.judge(&check, response).map(drop).map_err(|evidence| {
             if was_answered { Flaw::Wrong(evidence) } else { Flaw::Silent(evidence) }
         })
     }
@@ -144,7 +144,7 @@ impl Subject<'_> {
         checks
     }
 
-    fn judge(&self, check: &Check, answer: Result<Answer, String>) -> Result<Answer, String> {
+    fn judge(&self, check: &Check, response: Result<Response, String>) -> Result<Response, String> {
         let method = if check.ask.body.is_some() { "POST" } else { "GET" };
         let sent = match &check.ask.body {
             Some(body) => format!(" with {} bytes in {} piece(s)", body.len(), check.ask.pieces),
@@ -154,25 +154,28 @@ impl Subject<'_> {
             let protocol = self.cell.protocol.title();
             Err(format!("{method} {}{sent} over {protocol}: {what}", check.ask.path))
         };
-        let answer = match answer {
-            Ok(answer) => answer,
+        let response = match response {
+            Ok(response) => response,
             Err(error) => return wrong(error),
         };
         let version = self.cell.protocol.version();
-        if answer.version != version {
-            return wrong(format!("the response used {:?} instead of {version:?}", answer.version));
+        if response.version != version {
+            return wrong(format!(
+                "the response used {:?} instead of {version:?}",
+                response.version
+            ));
         }
         let status = self.cell.route.status();
-        if answer.status != status {
+        if response.status != status {
             return wrong(format!(
                 "status {} instead of {}",
-                answer.status.as_u16(),
+                response.status.as_u16(),
                 status.as_u16()
             ));
         }
         let found = match self.cell.route {
-            Route::SiteRedirect => answer.field("location").map(<[u8]>::to_vec),
-            Route::SiteApi => answer.unzipped(check.body.len()),
+            Route::SiteRedirect => response.field("location").map(<[u8]>::to_vec),
+            Route::SiteApi => response.unzipped(check.body.len()),
             _ => None,
         };
         let has_own_bytes = self.cell.route.has_own_bytes();
@@ -181,22 +184,22 @@ impl Subject<'_> {
                 "it lacks the location, or is not compressed as it was asked to be".to_owned(),
             );
         }
-        let found = found.as_ref().unwrap_or(&answer.body);
+        let found = found.as_ref().unwrap_or(&response.body);
         if let Some(difference) = difference(found, &check.body) {
             return wrong(difference);
         }
         if self.cell.route == Route::Grpc
-            && let Some(what) = grpc::complaint(&answer.trailers)
+            && let Some(what) = grpc::complaint(&response.trailers)
         {
             return wrong(what);
         }
-        let length = if has_own_bytes { answer.body.len() } else { check.body.len() };
-        match answer.field("content-length") {
+        let length = if has_own_bytes { response.body.len() } else { check.body.len() };
+        match response.field("content-length") {
             Some(value) if *value != *length.to_string().as_bytes() => {
                 let value = String::from_utf8_lossy(value);
                 wrong(format!("content-length is {value}, not {length}"))
             }
-            _ => Ok(answer),
+            _ => Ok(response),
         }
     }
 }

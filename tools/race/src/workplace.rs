@@ -21,7 +21,7 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 const PORT_TRIES_COUNT: usize = 500;
 
 /// Name of the directories, before the process's id.
-const FOLDER: &str = "bolide-race-";
+const DIRECTORY: &str = "bolide-race-";
 
 /// Removes what killed runs have left: directories of processes that are not there any more.
 fn remove_leftovers(above: &Path) {
@@ -31,10 +31,10 @@ fn remove_leftovers(above: &Path) {
     }
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        let id = name.to_str().and_then(|name| name.strip_prefix(DIRECTORY)?.split('-').next());
         let id = id.and_then(|id| id.parse().ok());
         if id.is_some_and(|id: u32| id != std::process::id() && !is_alive(id)) {
-            // Somebody else's stays.
+            // Another user's stays.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -62,7 +62,7 @@ impl Workplace {
         let above = std::env::temp_dir();
         remove_leftovers(&above);
         let (id, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let root = above.join(format!("{FOLDER}{id}-{number}"));
+        let root = above.join(format!("{DIRECTORY}{id}-{number}"));
         // An earlier process with this number may have left something there.
         let _ = fs::remove_dir_all(&root);
         fs::create_dir(&root).map_err(|error| format!("{}: {error}", root.display()))?;
@@ -131,10 +131,11 @@ impl Workplace {
     }
 
     /// A directory for one server's run, or for the generator.
-    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
-        let folder = self.root.join(name);
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(folder)
+    pub(crate) fn directory(&self, name: &str) -> Result<PathBuf, String> {
+        let directory = self.root.join(name);
+        fs::create_dir_all(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        Ok(directory)
     }
 
     /// Ports without a listener, no two the same.
@@ -195,8 +196,8 @@ pub(crate) fn cache() -> PathBuf {
     let variable =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("BOLIDE_RACE_CACHE")
-        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("bolide-race")))
-        .or_else(|| variable("HOME").map(|folder| folder.join(".cache/bolide-race")))
+        .or_else(|| variable("XDG_CACHE_HOME").map(|directory| directory.join("bolide-race")))
+        .or_else(|| variable("HOME").map(|directory| directory.join(".cache/bolide-race")))
         .unwrap_or_else(|| Path::new(&std::env::temp_dir()).join("bolide-race-cache"))
 }
 
@@ -219,15 +220,16 @@ mod tests {
         let above = bolide_launcher::scratch("workplaces");
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        let folder = |id: u32| above.join(format!("{FOLDER}{id}-0"));
-        let (left, own) = (folder(gone.id()), folder(std::process::id()));
-        let others = [own, folder(1), above.join("bolide-race-cache"), above.join("bolide-race-")];
-        for folder in others.iter().chain([&left]) {
-            fs::create_dir_all(folder.join("www")).unwrap();
+        let directory = |id: u32| above.join(format!("{DIRECTORY}{id}-0"));
+        let (left, own) = (directory(gone.id()), directory(std::process::id()));
+        let others =
+            [own, directory(1), above.join("bolide-race-cache"), above.join("bolide-race-")];
+        for directory in others.iter().chain([&left]) {
+            fs::create_dir_all(directory.join("www")).unwrap();
         }
         remove_leftovers(&above);
         assert!(!left.exists());
-        assert!(others.iter().all(|folder| folder.exists()));
+        assert!(others.iter().all(|directory| directory.exists()));
         fs::remove_dir_all(above).unwrap();
     }
 }

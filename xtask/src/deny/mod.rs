@@ -58,7 +58,7 @@ fn licences(rules: &Table, packages: &[Package]) -> Vec<String> {
     for entry in exceptions {
         let name = crate_of(entry).unwrap_or_default();
         if !packages.iter().any(|package| package.name == name) {
-            findings.push(format!("deny.toml excepts `{name}`, which nobody depends on"));
+            findings.push(format!("deny.toml excepts `{name}`, which no package depends on"));
         }
     }
     findings
@@ -88,7 +88,7 @@ fn bans(rules: &Table, packages: &[Package]) -> Vec<String> {
         let wrappers = strings(entry.get("wrappers"));
         let reason = entry.get("reason").and_then(Value::as_str).unwrap_or("see deny.toml");
         if wrappers.is_empty() && packages.iter().any(|package| package.name == banned) {
-            findings.push(format!("nobody may depend on `{banned}`: {reason}"));
+            findings.push(format!("no package may depend on `{banned}`: {reason}"));
         }
         for package in packages.iter().filter(|package| !wrappers.contains(&package.name.as_str()))
         {
@@ -171,6 +171,6 @@ mod tests {
         let server = package("bolide-server", "MIT", None, &["mio"]);
         assert_eq!(found(vec![server]), ["`bolide-server` may not name `mio`: sockets"]);
         let ring = package("ring", "MIT", None, &[]);
-        assert_eq!(found(vec![ring]), ["nobody may depend on `ring`: one provider"]);
+        assert_eq!(found(vec![ring]), ["no package may depend on `ring`: one provider"]);
     }
 }

@@ -99,7 +99,7 @@ fn written(default: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const LIMITS: &str = "/// The longest. Default: 16 KiB. Unit: bytes.\n/// Reason: a. Answers: none.\n\
+    const LIMITS: &str = "/// The longest. Default: 16 KiB. Unit: bytes.\n/// Reason: a. Against: none.\n\
         pub const LINE_BYTES: usize = 16 * 1024;\n";
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Limit {
     /// Why this value.
     pub(crate) reason: String,
     /// The attacks, separated by commas.
-    pub(crate) answers: String,
+    pub(crate) attacks: String,
 }
 
 impl Limit {
@@ -40,9 +40,9 @@ impl Limit {
         files.flat_map(Self::of).collect()
     }
 
-    /// The attacks that it answers.
+    /// The attacks that it is against.
     pub(crate) fn attacks(&self) -> impl Iterator<Item = &str> {
-        let names = self.answers.split([',', ' ']).map(str::trim);
+        let names = self.attacks.split([',', ' ']).map(str::trim);
         names.filter(|name| !matches!(*name, "" | "none" | "and"))
     }
 
@@ -83,10 +83,10 @@ impl Limit {
         limits
     }
 
-    /// Takes a comment apart: `What. Default: … Unit: … Reason: … Answers: ….`
+    /// Takes a comment apart: `What. Default: … Unit: … Reason: … Against: ….`
     fn described(comment: &str) -> Self {
         let comment = comment.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (rest, answers) = cut(&comment, "Answers:");
+        let (rest, attacks) = cut(&comment, "Against:");
         let (rest, reason) = cut(rest, "Reason:");
         let (rest, unit) = cut(rest, "Unit:");
         let (purpose, default) = cut(rest, "Default:");
@@ -96,7 +96,7 @@ impl Limit {
             default: owned(default),
             unit: owned(unit),
             reason: owned(reason),
-            answers: owned(answers),
+            attacks: owned(attacks),
             ..Self::default()
         }
     }
@@ -126,16 +126,16 @@ pub(super) fn page(tree: &Tree) -> String {
     for limit in Limit::all(tree) {
         if limit.path != path {
             path.clone_from(&limit.path);
-            let folder = path.trim_end_matches("/src/limits.rs");
+            let directory = path.trim_end_matches("/src/limits.rs");
             write!(
                 page,
-                "\n## `{folder}`\n\n| limit | what it limits | default | unit | reason | attacks |\n\
+                "\n## `{directory}`\n\n| limit | what it limits | default | unit | reason | attacks |\n\
                  | --- | --- | --- | --- | --- | --- |\n"
             )
             .expect("a string takes all");
         }
-        let Limit { name, purpose, default, unit, reason, answers, .. } = &limit;
-        let row = [&format!("`{name}`"), purpose, default, unit, reason, answers];
+        let Limit { name, purpose, default, unit, reason, attacks, .. } = &limit;
+        let row = [&format!("`{name}`"), purpose, default, unit, reason, attacks];
         let row = row.map(|cell| cell.replace('|', "\\|"));
         writeln!(page, "| {} |", row.join(" | ")).expect("a string takes all");
     }
@@ -147,12 +147,12 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "//! Limits.\n\n/// The longest line. Default: 16 KiB. Unit: bytes.\n\
-        /// Reason: at least 8000, RFC 9112 §3. Answers: slow-head, long-line.\n\
+        /// Reason: at least 8000, RFC 9112 §3. Against: slow-head, long-line.\n\
         pub const LINE_BYTES: usize = 16 * 1024;\n\n\
         /// Nothing.\npub const IDLE: Duration = Duration::from_secs(60);\n\n\
         /// A struct.\npub struct Limits {\n    /// [`IDLE`].\n    pub idle: Duration,\n}\n\n\
         limits! {\n    /// Times.\n    pub struct Times named \"LOG_\" {\n        /// How long. Default: 1 s. Unit: time.\n        \
-        /// Reason: short. Answers: none.\n        wait: Duration [from 0] = Duration::from_secs(1),\n    }\n    with {\n        \
+        /// Reason: short. Against: none.\n        wait: Duration [from 0] = Duration::from_secs(1),\n    }\n    with {\n        \
         /// Others.\n        others: Others = Others::DEFAULT,\n    }\n}\n";
 
     #[test]

@@ -1,4 +1,4 @@
-//! Every attack that a limit answers is a test by its name.
+//! Every attack that a limit is against is a test by its name.
 
 use super::Finding;
 use crate::generate::limits::Limit;
@@ -22,7 +22,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             });
             if !tested {
                 let message = format!(
-                    "`{}` answers {attack}, but no test is named after it (`fn …{name}…`)",
+                    "`{}` is against {attack}, but no test is named after it (`fn …{name}…`)",
                     limit.name
                 );
                 findings.push(Finding::new(NAME, &limit.path, limit.line, message));
@@ -36,13 +36,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    const LIMITS: &str = "/// Pings. Default: 10. Unit: frames. Reason: enough. Answers: \
+    const LIMITS: &str = "/// Pings. Default: 10. Unit: frames. Reason: enough. Against: \
                           ping-flood, none.\npub const PING_COUNT: u32 = 10;\n";
 
     #[test]
     fn an_attack_without_a_test_is_found() {
         let untested = Tree::of(&[("protocol/h2/src/limits.rs", LIMITS)]);
-        assert!(check(&untested)[0].message.contains("answers ping-flood"));
+        assert!(check(&untested)[0].message.contains("is against ping-flood"));
         let tested = Tree::of(&[
             ("protocol/h2/src/limits.rs", LIMITS),
             ("protocol/h2/src/tests.rs", "    fn a_ping_flood_ends_the_connection() {\n"),

@@ -17,12 +17,12 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 /// Checks every crate: one finding names all of its modules that are in circles.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = tree.files.iter().filter(|file| file.name() == "Cargo.toml");
-    let folders = manifests.map(|file| file.path.trim_end_matches("Cargo.toml").to_owned());
-    folders.filter_map(|folder| of_crate(tree, &folder)).collect()
+    let directories = manifests.map(|file| file.path.trim_end_matches("Cargo.toml").to_owned());
+    directories.filter_map(|directory| of_crate(tree, &directory)).collect()
 }
 
-fn of_crate(tree: &Tree, folder: &str) -> Option<Finding> {
-    let graph = graph(tree, &format!("{folder}src/"));
+fn of_crate(tree: &Tree, directory: &str) -> Option<Finding> {
+    let graph = graph(tree, &format!("{directory}src/"));
     let circles = circles(&graph);
     if circles.is_empty() {
         return None;
@@ -33,7 +33,7 @@ fn of_crate(tree: &Tree, folder: &str) -> Option<Finding> {
     };
     let lists: Vec<String> = circles.iter().map(named).collect();
     let message = format!("{count} modules use each other in circles: {}", lists.join("; "));
-    Some(Finding::new(NAME, &format!("{folder}Cargo.toml"), 0, message))
+    Some(Finding::new(NAME, &format!("{directory}Cargo.toml"), 0, message))
 }
 
 /// Returns what the modules below `source` use of each other.

@@ -273,7 +273,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// The packages that only test: anybody's tests may name them.
+/// The packages that only test: any package's tests may name them.
 const TEST_PACKAGES: &[&str] =
     &["bolide-frames", "bolide-launcher", "bolide-quic-pair", "bolide-simnet"];
 

@@ -1,4 +1,4 @@
-//! A limit says what it limits, its default, unit and reason, and which attack it answers.
+//! A limit says what it limits, its default, unit and reason, and which attack it is against.
 
 use super::Finding;
 use crate::generate::limits::Limit;
@@ -21,7 +21,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             ("Default:", &limit.default),
             ("Unit:", &limit.unit),
             ("Reason:", &limit.reason),
-            ("Answers:", &limit.answers),
+            ("Against:", &limit.attacks),
         ] {
             if text.is_empty() {
                 find(format!("`{}` doesn't say `{part} …`", limit.name));
@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn a_limit_without_its_reason_is_found() {
-        let text = "/// The longest line. Default: 16 KiB. Unit: bytes. Answers: slow-head.\n\
+        let text = "/// The longest line. Default: 16 KiB. Unit: bytes. Against: slow-head.\n\
                     pub const LINE_BYTES: usize = 16 * 1024;\n\
-                    /// Fields. Default: 100. Unit: fields. Reason: as others. Answers: none.\n\
+                    /// Fields. Default: 100. Unit: fields. Reason: as others. Against: none.\n\
                     pub const FIELDS: usize = 100;\n";
         let found = check(&Tree::of(&[("protocol/h1/src/limits.rs", text)]));
         let found: Vec<_> = found.into_iter().map(|finding| finding.message).collect();

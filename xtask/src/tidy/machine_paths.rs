@@ -7,15 +7,17 @@ use crate::tree::Tree;
 pub(super) const NAME: &str = "machine-paths";
 
 // Written in two halves, or this file would be found by its own rule.
-const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+const DIRECTORIES: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
 /// Checks every line of every file.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {
         for (index, line) in file.text.lines().enumerate() {
-            if let Some(folder) = FOLDERS.iter().find(|folder| is_absolute(line, folder)) {
-                let message = format!("`{folder}` is a path of one machine");
+            if let Some(directory) =
+                DIRECTORIES.iter().find(|directory| is_absolute(line, directory))
+            {
+                let message = format!("`{directory}` is a path of one machine");
                 findings.push(Finding::new(NAME, &file.path, index + 1, message));
             }
         }
@@ -24,8 +26,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Returns whether the directory begins a path, rather than going on with one.
-fn is_absolute(line: &str, folder: &str) -> bool {
-    line.match_indices(folder).any(|(at, _)| {
+fn is_absolute(line: &str, directory: &str) -> bool {
+    line.match_indices(directory).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '}' | '/'))
     })
@@ -37,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_path_of_one_machine_is_found() {
-        let text = format!("cd {}bolide\nsee net{}x\n", FOLDERS[0], FOLDERS[0]);
+        let text = format!("cd {}bolide\nsee net{}x\n", DIRECTORIES[0], DIRECTORIES[0]);
         let tree = Tree::of(&[("README.md", &text)]);
         let found = check(&tree);
         assert_eq!(found.len(), 1, "{found:?}");

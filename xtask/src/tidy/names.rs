@@ -8,7 +8,7 @@ pub(super) const NAME: &str = "names";
 
 const DRAWERS: &[&str] = &["util", "utils", "common", "shared", "helper", "helpers", "misc"];
 
-/// Types that were called so, each something else than anybody would expect.
+/// Types that were called so, each something else than a reader would expect.
 const RIDDLES: &[&str] =
     &["Desk", "Office", "Letter", "Ticket", "Door", "Lent", "Crossing", "Passage", "Sheet"];
 

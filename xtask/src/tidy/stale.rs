@@ -22,7 +22,7 @@ mod tests {
 
     #[test]
     fn a_stale_page_is_found() {
-        let limits = "/// A. Default: 1. Unit: bytes. Reason: b. Answers: none.\n\
+        let limits = "/// A. Default: 1. Unit: bytes. Reason: b. Against: none.\n\
                       pub const A_BYTES: u8 = 1;\n";
         let old = Tree::of(&[("a/src/limits.rs", limits), ("docs/LIMITS.md", "old")]);
         assert_eq!(check(&old)[0].path, "docs/LIMITS.md");

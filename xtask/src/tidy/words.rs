@@ -27,12 +27,34 @@ const WORDS: &[(&str, &str)] = &[
 /// Words that no doc comment begins with: its first ones name the thing, or say by a verb what it does.
 const STARTS: &[&str] = &["Whether", "What", "Who", "Whose", "Where"];
 
-/// Checks the text of every page, without what is code in it, and how doc comments begin.
+/// Words that no line of code has, but for names that others gave.
+const NAMES: &[(&str, &str, &[&str])] = &[
+    ("octet", "byte", &["octet-stream", ".octets()", "octets=", "random-octets", "every octet"]),
+    ("folder", "directory", &[]),
+    ("an answer", "a response", &[]),
+    ("the answer", "the response", &[]),
+];
+
+/// Words of pages that a comment may have: to answer is what a server does.
+const VERBS: &[&str] = &["answer", "answers", "answered"];
+
+/// Checks the text of every page, without what is code in it; comments, the beginning of doc comments, and names in code.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in tree.files.iter().filter(|file| file.path.ends_with(".rs")) {
+    // This file has all of them.
+    let code = tree
+        .files
+        .iter()
+        .filter(|file| file.path.ends_with(".rs") && !file.path.ends_with("tidy/words.rs"));
+    for file in code {
         let mut goes_on = false;
         for (index, line) in file.text.lines().enumerate() {
+            let comment = line.split_once("//").map_or("", |(_, comment)| comment);
+            let words = found(comment).into_iter().filter(|(word, _)| !VERBS.contains(word));
+            for (word, instead) in words.chain(names(line)) {
+                let message = format!("`{word}`: write {instead}");
+                findings.push(Finding::new(NAME, &file.path, index + 1, message));
+            }
             let doc = doc(line);
             let start = doc.and_then(|text| text.split(' ').next()).unwrap_or_default();
             if !goes_on && STARTS.contains(&start) {
@@ -61,6 +83,17 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Those of a line of code, but for names that others gave.
+fn names(line: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let line = line.to_ascii_lowercase();
+    let is_ours = move |word: &str, others: &[&str]| {
+        let given: usize = others.iter().map(|other| line.matches(other).count()).sum();
+        line.matches(word).count() > given
+    };
+    let ours = NAMES.iter().filter(move |(word, _, others)| is_ours(word, others));
+    ours.map(|(word, instead, _)| (*word, *instead))
+}
+
 /// The text of a line of a doc comment.
 fn doc(line: &str) -> Option<&str> {
     let line = line.trim_start();
@@ -86,10 +119,15 @@ mod tests {
     #[test]
     fn words_of_the_list_are_found_where_people_read_them() {
         let page = "An Answer.\n```\nanswer\n```\n    answer\n`answer` *answer* octet-stream\nNobody, `x` nor beside.\n";
-        let found = check(&Tree::of(&[("docs/a.md", page), ("src/a.rs", "// answer")]));
+        let code = "// The answer\n// Somebody.\nlet folder = octets(ip.octets());\nlet ip = ip.octets();\n";
+        let found = check(&Tree::of(&[("docs/a.md", page), ("src/a.rs", code)]));
         let places: Vec<_> =
             found.iter().map(|finding| (finding.line, finding.message.as_str())).collect();
         let expected = [
+            (1, "`the answer`: write the response"),
+            (2, "`somebody`: write the client, the peer, the caller"),
+            (3, "`octet`: write byte"),
+            (3, "`folder`: write directory"),
             (1, "`answer`: write response; to respond"),
             (7, "`nobody`: write no client, no peer"),
             (7, "`beside`: write next to; compared with"),

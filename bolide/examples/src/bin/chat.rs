@@ -37,7 +37,7 @@ async fn talk(mut socket: WebSocket, room: Room, mut heard: broadcast::Receiver<
         tokio::select! {
             said = socket.recv() => match said {
                 Some(Ok(Message::Text(text))) => {
-                    // This listener is one itself, so there is always somebody.
+                    // This listener is one itself, so there is always one.
                     let _ = room.send(text.to_string());
                 }
                 Some(Ok(_)) => {}

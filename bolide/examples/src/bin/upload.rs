@@ -24,8 +24,8 @@ struct Seen {
 impl Seen {
     fn add(&mut self, piece: &[u8]) {
         self.bytes += piece.len() as u64;
-        for octet in piece {
-            self.sum = self.sum.rotate_left(5) ^ u32::from(*octet);
+        for byte in piece {
+            self.sum = self.sum.rotate_left(5) ^ u32::from(*byte);
         }
     }
 }

@@ -63,8 +63,8 @@ async fn the_health_service_says_that_it_serves() {
     let program = Program::start(env!("CARGO_BIN_EXE_grpc"));
     let mut health = HealthClient::new(channel(&program).await);
     let service = "bolide.Arithmetic".to_owned();
-    let answer = health.check(HealthCheckRequest { service }).await.unwrap();
-    assert_eq!(answer.into_inner().status, 1);
+    let response = health.check(HealthCheckRequest { service }).await.unwrap();
+    assert_eq!(response.into_inner().status, 1);
     let service = "bolide.Nothing".to_owned();
     let error = health.check(HealthCheckRequest { service }).await.unwrap_err();
     assert_eq!(error.code(), Code::NotFound);

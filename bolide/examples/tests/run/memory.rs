@@ -24,12 +24,12 @@ fn idle(program: &Program, count: u64) -> Vec<TcpStream> {
     let open = |_| {
         let mut socket = TcpStream::connect(&program.address).expect("it listens");
         socket.write_all(b"GET /ping HTTP/1.1\r\nhost: a\r\n\r\n").expect("it reads");
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"pong") {
+        let mut response = Vec::new();
+        while !response.ends_with(b"pong") {
             let mut piece = [0; 512];
-            let count = socket.read(&mut piece).expect("it answers");
+            let count = socket.read(&mut piece).expect("it responds");
             assert!(count > 0, "it closes");
-            answer.extend_from_slice(&piece[..count]);
+            response.extend_from_slice(&piece[..count]);
         }
         socket
     };
@@ -80,13 +80,13 @@ fn a_gigabyte_is_uploaded_through_bounded_memory() {
     let mut sum = 0_u32;
     for _ in 0..PIECES {
         socket.write_all(&piece).expect("it reads");
-        sum = piece.iter().fold(sum, |sum, octet| sum.rotate_left(5) ^ u32::from(*octet));
+        sum = piece.iter().fold(sum, |sum, byte| sum.rotate_left(5) ^ u32::from(*byte));
     }
     socket.write_all(after).expect("it reads");
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).expect("it answers");
+    let mut response = String::new();
+    socket.read_to_string(&mut response).expect("it responds");
     let told = format!("f: {} bytes, sum {sum:08x}\n", PIECES * piece.len());
-    assert!(answer.ends_with(&told), "{answer}\nand not {told}");
+    assert!(response.ends_with(&told), "{response}\nand not {told}");
     let most = status(&program, "VmHWM");
     assert!(most < MEMORY_BYTES_MAX, "{most} bytes were held at once");
 }

@@ -77,10 +77,10 @@ async fn a_chat_is_heard_by_all() {
 }
 
 #[tokio::test]
-async fn an_upload_is_read_to_its_last_octet() {
+async fn an_upload_is_read_to_its_last_byte() {
     let program = Program::start(env!("CARGO_BIN_EXE_upload"));
     let file: Vec<u8> = (0..3_000_000_u32).map(|place| (place % 253) as u8).collect();
-    let sum = file.iter().fold(0_u32, |sum, octet| sum.rotate_left(5) ^ u32::from(*octet));
+    let sum = file.iter().fold(0_u32, |sum, byte| sum.rotate_left(5) ^ u32::from(*byte));
     let told = text(&program, "PUT", "/raw", &file).await;
     assert_eq!(told, format!("3000000 bytes, sum {sum:08x}\n"));
     let head = b"--B\r\ncontent-disposition: form-data; name=file; filename=f\r\n\r\n";

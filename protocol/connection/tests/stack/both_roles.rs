@@ -187,7 +187,7 @@ fn exchange_over_tls(offer: &[Alpn], piece: usize) -> Version {
             });
         }
     }
-    panic!("no answer in pieces of {piece} bytes");
+    panic!("no response in pieces of {piece} bytes");
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn leaving_ends_what_says_nothing() {
 fn ended_over_tls(response: &str, says_so: bool) -> Vec<Output> {
     let (identity, _) = identity();
     let mut server = ServerTls::new(&identity, CLOCK).unwrap().accept().unwrap();
-    let layer = ClientTls::new(&Trust::Anybody, &[], CLOCK).unwrap().connect("localhost").unwrap();
+    let layer = ClientTls::new(&Trust::Any, &[], CLOCK).unwrap().connect("localhost").unwrap();
     let mut client = Side::new(Connection::new(Role::Client, Some(layer), start()));
     let (mut input, mut plain) = (ReceiveBuffer::new(65_536), ReceiveBuffer::new(65_536));
     let mut queue = SendQueue::new();

@@ -93,8 +93,8 @@ proptest! {
         let bytes = bytes.as_bytes();
         let whole = served(&[bytes], eof);
         prop_assert_eq!(&served(&pieces(bytes, &cuts), eof), &whole);
-        let octets: Vec<_> = bytes.chunks(1).collect();
-        prop_assert_eq!(&served(&octets, eof), &whole);
+        let singly: Vec<_> = bytes.chunks(1).collect();
+        prop_assert_eq!(&served(&singly, eof), &whole);
     }
 
     #[test]
@@ -105,8 +105,8 @@ proptest! {
         let bytes = bytes.as_bytes();
         let whole = received(&[bytes]);
         prop_assert_eq!(&received(&pieces(bytes, &cuts)), &whole);
-        let octets: Vec<_> = bytes.chunks(1).collect();
-        prop_assert_eq!(&received(&octets), &whole);
+        let singly: Vec<_> = bytes.chunks(1).collect();
+        prop_assert_eq!(&received(&singly), &whole);
     }
 
     #[test]
@@ -124,7 +124,7 @@ proptest! {
         }
         wire.eof();
         wire.turn(b"", &mut answer_all);
-        // Whatever came, a server that has nothing to answer is at its end.
+        // Whatever came, a server that owes no response is at its end.
         prop_assert!(wire.log.last().is_some_and(|line| line.starts_with("closed ")));
     }
 }

@@ -29,8 +29,8 @@ fn idle_connections() {
 #[test]
 fn slow_head() {
     let mut wire = Wire::server();
-    for octet in b"GET / HTT" {
-        wire.listen(&[*octet]);
+    for byte in b"GET / HTT" {
+        wire.listen(&[*byte]);
         assert!(!wire.connection.is_idle());
         wire.now += Duration::from_secs(1);
     }
@@ -143,7 +143,7 @@ fn slow_read_between_requests() {
 }
 
 #[test]
-fn a_slow_answer_is_the_owners_affair() {
+fn a_slow_response_is_the_owners_affair() {
     let mut wire = Wire::server();
     wire.listen(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(wire.deadline, None);
@@ -162,12 +162,12 @@ fn the_rest_of_a_request_that_was_answered_early_has_a_deadline() {
     wire.now += Duration::from_secs(40);
     wire.listen(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(wire.logged(), ["1 403 [content-length: 0] end"]);
-    for octet in ["a", "b"] {
+    for byte in ["a", "b"] {
         let deadline = wire.deadline.unwrap();
         assert_eq!(deadline.reason, DeadlineReason::Idle);
         assert_eq!(deadline.at - wire.now, Duration::from_secs(60));
         wire.now += Duration::from_secs(59);
-        wire.data(ID, octet, End::No).unwrap();
+        wire.data(ID, byte, End::No).unwrap();
         wire.sent();
         wire.listen(b"");
     }

@@ -131,7 +131,7 @@ fn leaving_answers_one_more_request_and_says_that_it_was_the_last() {
 }
 
 #[test]
-fn leaving_says_so_in_the_answer_that_is_open() {
+fn leaving_says_so_in_the_response_that_is_open() {
     let mut wire = Wire::server();
     wire.listen(GET);
     wire.leave();
@@ -143,7 +143,7 @@ fn leaving_says_so_in_the_answer_that_is_open() {
 
 /// Its client may have sent the next request before it saw the end.
 #[test]
-fn leaving_waits_behind_an_answer_that_promised_more() {
+fn leaving_waits_behind_a_response_that_promised_more() {
     let mut wire = Wire::server();
     wire.listen(GET);
     wire.respond(ID, 200, &[], End::No).unwrap();
@@ -187,7 +187,7 @@ fn the_peers_end_is_seen_behind_its_requests() {
 }
 
 #[test]
-fn a_client_that_half_closed_gets_its_answer() {
+fn a_client_that_half_closed_gets_its_response() {
     let mut wire = Wire::server();
     wire.listen(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     wire.eof();

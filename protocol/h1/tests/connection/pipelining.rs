@@ -29,7 +29,7 @@ fn one_byte_at_a_time() {
 }
 
 #[test]
-fn the_next_request_waits_for_the_answer() {
+fn the_next_request_waits_for_the_response() {
     let mut wire = Wire::server();
     wire.listen(requests(2).as_bytes());
     assert_eq!(wire.logged(), ["1 GET a/0 end"]);
@@ -50,7 +50,7 @@ fn pipeline_no_read() {
     let mut wire = Wire::server();
     wire.output_limit = 100;
     wire.turn(requests(1000).as_bytes(), &mut answer_all);
-    // Two answers have about eighty bytes: reading stops with the one that reaches the limit.
+    // Two responses have about eighty bytes: reading stops with the one that reaches the limit.
     assert_eq!(wire.logged().len(), 3);
     assert!(!wire.connection.wants_input());
     assert!(!wire.connection.is_idle());
@@ -62,7 +62,7 @@ fn pipeline_no_read() {
 }
 
 #[test]
-fn an_answer_before_the_body_was_read_does_not_mix_messages() {
+fn a_response_before_the_body_was_read_does_not_mix_messages() {
     let mut wire = Wire::server();
     let bytes = "POST /0 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /1 HTTP/1.1\r\nHost: a\r\n\r\n";
     wire.turn(bytes.as_bytes(), &mut |wire, id, event| {

@@ -124,11 +124,11 @@ fn line_ends() {
 }
 
 #[test]
-fn control_octets() {
-    for octet in ["\0", "\u{1}", "\u{7f}", "\u{b}", "\u{1b}"] {
-        refused(400, &with_fields(&format!("X: a{octet}b\r\n")));
-        refused(400, &format!("GET /{octet} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        refused(400, &format!("GE{octet}T / HTTP/1.1\r\nHost: a\r\n\r\n"));
+fn control_bytes() {
+    for byte in ["\0", "\u{1}", "\u{7f}", "\u{b}", "\u{1b}"] {
+        refused(400, &with_fields(&format!("X: a{byte}b\r\n")));
+        refused(400, &format!("GET /{byte} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        refused(400, &format!("GE{byte}T / HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
 }
 

@@ -273,7 +273,7 @@ pub(crate) fn answer_all(wire: &mut Wire, id: ExchangeId, event: &ExchangeEvent)
     let complete = match event {
         ExchangeEvent::Head(end) => {
             let path = wire.head.path_and_query().to_owned();
-            wire.log.push(format!("answers {path}"));
+            wire.log.push(format!("responses {path}"));
             *end == End::Yes
         }
         ExchangeEvent::Data(data, end) => {
@@ -289,9 +289,9 @@ pub(crate) fn answer_all(wire: &mut Wire, id: ExchangeId, event: &ExchangeEvent)
         }
         _ => false,
     };
-    let at = wire.log.iter().rposition(|line| line.starts_with("answers "));
+    let at = wire.log.iter().rposition(|line| line.starts_with("responses "));
     if complete && let Some(at) = at {
-        let path = wire.log.remove(at)["answers ".len()..].to_owned();
+        let path = wire.log.remove(at)["responses ".len()..].to_owned();
         let length = path.len().to_string();
         wire.respond(id, 200, &[("content-length", &length)], End::No).unwrap();
         wire.data(id, &path, End::Yes).unwrap();
@@ -304,6 +304,6 @@ pub(crate) fn serve(bytes: &[u8], piece: usize) -> (Vec<String>, String) {
     for piece in bytes.chunks(piece.max(1)) {
         wire.turn(piece, &mut answer_all);
     }
-    wire.log.retain(|line| !line.starts_with("answers "));
+    wire.log.retain(|line| !line.starts_with("responses "));
     (wire.logged(), wire.sent())
 }

@@ -168,7 +168,7 @@ fn the_clock_of_a_body_stands_while_nobody_wants_it() {
 }
 
 #[test]
-fn the_clock_of_a_body_ends_with_the_answer() {
+fn the_clock_of_a_body_ends_with_the_response() {
     let mut server = Subject::server();
     server.feed(&raw::post(1));
     server.answer(1, 200, End::No).unwrap();

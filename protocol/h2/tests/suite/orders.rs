@@ -71,7 +71,7 @@ fn after_the_end_nothing_is_taken() {
 }
 
 #[test]
-fn no_further_request_is_read_while_answers_wait() {
+fn no_further_request_is_read_while_responses_wait() {
     let mut server = Subject::server();
     server.output_limit = 10;
     let seen = server.feed(&raw::get(1));

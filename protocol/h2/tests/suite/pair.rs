@@ -52,7 +52,7 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 /// The byte at each place of a body, so that a misplaced one is seen.
-fn octet(id: u32, place: usize) -> u8 {
+fn byte_at(id: u32, place: usize) -> u8 {
     (place as u32).wrapping_mul(31).wrapping_add(id).to_le_bytes()[0] ^ (place >> 8) as u8
 }
 
@@ -68,7 +68,7 @@ impl End2End {
         let side = self.sides.get_mut(&id).unwrap();
         while side.may_give && !side.gave_all {
             let length = self.chunk.min(message.body - side.sent);
-            let bytes: Vec<u8> = (side.sent..side.sent + length).map(|p| octet(id, p)).collect();
+            let bytes: Vec<u8> = (side.sent..side.sent + length).map(|p| byte_at(id, p)).collect();
             side.sent += length;
             let last = side.sent == message.body && !(message.late && length > 0);
             let end = if last && !message.trailers { End::Yes } else { End::No };
@@ -97,7 +97,7 @@ impl End2End {
     fn received(&mut self, id: u32, bytes: &[u8]) {
         let side = self.sides.get_mut(&id).unwrap();
         for byte in bytes {
-            assert_eq!(*byte, octet(id, side.received));
+            assert_eq!(*byte, byte_at(id, side.received));
             side.received += 1;
         }
         side.unconsumed += bytes.len();
@@ -260,7 +260,7 @@ proptest! {
 }
 
 #[test]
-fn a_window_of_one_octet_is_enough() {
+fn a_window_of_one_byte_is_enough() {
     let messages = vec![Message { body: 50, trailers: true, announced: false, late: false }; 2];
     run(&Plan {
         requests: messages.clone(),

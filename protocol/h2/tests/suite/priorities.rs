@@ -12,8 +12,8 @@ fn request(stream: u32, priority: &str) -> Vec<u8> {
     headers(stream, true, &[&GET[..], &[("priority", priority)]].concat())
 }
 
-/// A server whose output takes one frame a turn, and answers of eight frames each.
-fn with_answers(priorities: &[(u32, &str)]) -> Subject {
+/// A server whose output takes one frame a turn, and responses of eight frames each.
+fn with_responses(priorities: &[(u32, &str)]) -> Subject {
     let mut server = Subject::server_with(bolide_h2::Limits::default(), &[(4, 1 << 20)]);
     server.feed(&window_update(0, 1 << 24));
     server.output_limit = 1;
@@ -42,25 +42,25 @@ fn order(server: &mut Subject, turns: usize) -> Vec<u32> {
 
 #[test]
 fn those_who_say_nothing_share() {
-    let mut server = with_answers(&[(1, ""), (3, ""), (5, "")]);
+    let mut server = with_responses(&[(1, ""), (3, ""), (5, "")]);
     assert_eq!(order(&mut server, 6), [1, 3, 5, 1, 3, 5]);
 }
 
 #[test]
 fn the_urgent_overtake_bulk() {
-    let mut server = with_answers(&[(1, "u=6, i"), (3, "u=0")]);
+    let mut server = with_responses(&[(1, "u=6, i"), (3, "u=0")]);
     assert_eq!(order(&mut server, 10), [3, 3, 3, 3, 3, 3, 3, 3, 1, 1]);
 }
 
 #[test]
 fn what_is_useless_in_parts_is_sent_whole() {
-    let mut server = with_answers(&[(1, "u=3"), (3, "u=3")]);
+    let mut server = with_responses(&[(1, "u=3"), (3, "u=3")]);
     assert_eq!(order(&mut server, 10), [1, 1, 1, 1, 1, 1, 1, 1, 3, 3]);
 }
 
 #[test]
-fn a_small_answer_passes_a_large_one() {
-    let mut server = with_answers(&[(1, "")]);
+fn a_small_response_passes_a_large_one() {
+    let mut server = with_responses(&[(1, "")]);
     order(&mut server, 1);
     server.feed(&raw::get(3));
     server.answer(3, 200, End::No).unwrap();
@@ -76,7 +76,7 @@ fn a_small_answer_passes_a_large_one() {
 
 #[test]
 fn priorities_may_be_updated() {
-    let mut server = with_answers(&[(1, "u=3"), (3, "u=3")]);
+    let mut server = with_responses(&[(1, "u=3"), (3, "u=3")]);
     assert_eq!(order(&mut server, 2), [1, 1]);
     server.feed(&priority_update(3, "u=1"));
     server.sent();

@@ -27,7 +27,7 @@ fn a_client_sends_the_preface_first() {
 }
 
 #[test]
-fn a_wrong_preface_is_seen_at_its_first_wrong_octet() {
+fn a_wrong_preface_is_seen_at_its_first_wrong_byte() {
     for wrong in 0..24 {
         let mut server = Subject::new(Role::Server, Limits::default());
         assert_eq!(server.feed(&raw::PREFACE[..wrong]), []);

@@ -151,7 +151,7 @@ fn a_client_that_ignores_the_limit_is_served_in_the_end() {
 }
 
 #[test]
-fn an_early_answer_lets_a_short_rest_arrive() {
+fn an_early_response_lets_a_short_rest_arrive() {
     let mut server = Subject::server();
     server.feed(&raw::post(1));
     server.answer(1, 404, End::Yes).unwrap();
@@ -165,7 +165,7 @@ fn an_early_answer_lets_a_short_rest_arrive() {
 }
 
 #[test]
-fn an_early_answer_refuses_a_long_rest() {
+fn an_early_response_refuses_a_long_rest() {
     let mut server = Subject::server();
     server.feed(&raw::post(1));
     server.answer(1, 404, End::Yes).unwrap();
@@ -182,7 +182,7 @@ fn an_early_answer_refuses_a_long_rest() {
 }
 
 #[test]
-fn an_early_answer_does_not_hide_what_is_wrong_with_the_rest() {
+fn an_early_response_does_not_hide_what_is_wrong_with_the_rest() {
     for rest in [raw::post(1), raw::headers(1, true, &[(":status", "200")])] {
         let mut server = Subject::server();
         server.feed(&raw::post(1));
@@ -197,7 +197,7 @@ fn an_early_answer_does_not_hide_what_is_wrong_with_the_rest() {
 }
 
 #[test]
-fn an_answer_before_the_request_is_read_refuses_nothing() {
+fn a_response_before_the_request_is_read_refuses_nothing() {
     let mut server = Subject::server();
     server.arrive(&[raw::post(1), data(1, false, b"ab"), data(1, true, b"cd")].concat());
     assert!(matches!(server.poll(), Some(Seen::Head(1, End::No, _))));

@@ -8,9 +8,12 @@ use crate::subject::{Seen, Subject};
 #[test]
 fn pings_are_answered_with_their_payload() {
     let mut server = Subject::server();
-    assert_eq!(server.feed(&raw::ping(*b"8 octets")), []);
-    let answer = server.sent_one();
-    assert_eq!((answer.kind, answer.flags, &answer.payload[..]), (PING, ACK, &b"8 octets"[..]));
+    assert_eq!(server.feed(&raw::ping(*b"8 bytes.")), []);
+    let response = server.sent_one();
+    assert_eq!(
+        (response.kind, response.flags, &response.payload[..]),
+        (PING, ACK, &b"8 bytes."[..])
+    );
     assert_eq!(server.feed(&frame(PING, ACK, 0, &[0; 8])), []);
     assert_eq!(server.sent(), []);
 }

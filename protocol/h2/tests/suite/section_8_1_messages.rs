@@ -8,7 +8,7 @@ use crate::raw::{self, GET, POST, PROTOCOL_ERROR, data, headers};
 use crate::subject::{Seen, Subject, of_kind};
 
 #[test]
-fn a_request_and_its_answer() {
+fn a_request_and_its_response() {
     let mut server = Subject::server();
     let seen = server.feed(&raw::get(1));
     let [Seen::Head(1, End::Yes, fields)] = &seen[..] else { panic!("{seen:?}") };
@@ -147,7 +147,7 @@ fn some_responses_have_no_body() {
 }
 
 #[test]
-fn a_client_hears_of_a_reset_after_the_answer() {
+fn a_client_hears_of_a_reset_after_the_response() {
     let mut client = Subject::client();
     let id = client.ask(&Method::POST, End::No).unwrap();
     client.feed(&headers(id, true, &[(":status", "404")]));
@@ -156,7 +156,7 @@ fn a_client_hears_of_a_reset_after_the_answer() {
 }
 
 #[test]
-fn an_upload_ends_after_its_answer() {
+fn an_upload_ends_after_its_response() {
     let mut client = Subject::client();
     let id = client.ask(&Method::POST, End::No).unwrap();
     client.feed(&headers(id, true, &[(":status", "200")]));

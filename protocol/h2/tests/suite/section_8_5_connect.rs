@@ -38,7 +38,7 @@ fn a_tunnel_has_no_trailers() {
 }
 
 #[test]
-fn a_refused_connect_is_an_ordinary_answer() {
+fn a_refused_connect_is_an_ordinary_response() {
     let mut server = Subject::server();
     server.feed(&headers(1, false, &CONNECT));
     server.answer(1, 403, End::Yes).unwrap();

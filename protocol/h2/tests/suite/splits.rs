@@ -63,12 +63,12 @@ fn run(pieces: &[&[u8]]) -> (Vec<Seen>, Vec<u8>) {
 }
 
 #[test]
-fn octet_by_octet() {
+fn byte_by_byte() {
     let bytes = conversation();
     let whole = run(&[&bytes]);
     assert_eq!(whole.0.len(), 10, "{:?}", whole.0);
-    let octets: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(run(&octets), whole);
+    let singly: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(run(&singly), whole);
 }
 
 #[test]

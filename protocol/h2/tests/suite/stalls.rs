@@ -1,4 +1,4 @@
-//! RFC 9113 §5.2: how long answers waited, and for what.
+//! RFC 9113 §5.2: how long responses waited, and for what.
 
 use std::time::Duration;
 

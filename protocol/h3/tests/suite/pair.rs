@@ -130,7 +130,7 @@ fn converse(seed: u64) {
         Subject::new(Role::Server, Limits::default()),
     );
     let (mut forth, mut back) = (Carried::default(), Carried::default());
-    let (mut bodies, mut answers) = (BTreeMap::new(), BTreeMap::new());
+    let (mut bodies, mut responses) = (BTreeMap::new(), BTreeMap::new());
     let mut sending: BTreeMap<u32, usize> = BTreeMap::new();
     let mut seen: BTreeMap<u32, Exchange> = BTreeMap::new();
     let requests = 12;
@@ -156,7 +156,7 @@ fn converse(seed: u64) {
             }
         }
         carry(&mut client, &mut server, &mut forth, &mut random);
-        serve(&mut server, &mut bodies, &mut answers, &mut random);
+        serve(&mut server, &mut bodies, &mut responses, &mut random);
         carry(&mut server, &mut client, &mut back, &mut random);
         for event in client.poll() {
             match event {

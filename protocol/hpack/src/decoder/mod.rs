@@ -118,19 +118,19 @@ impl Decoder {
     }
 
     /// RFC 7541 §6.1: a field that is in the table, and those after it whose entries follow its entry: a peer that
-    /// repeats its fields names them in the order in which it inserted them. `octets` begin with the last one of the
+    /// repeats its fields names them in the order in which it inserted them. `bytes` begin with the last one of the
     /// first index. Returns how many bytes beyond that were used.
     #[inline]
     fn indexed<S: FieldSection>(
         &self,
         age: usize,
-        octets: &[u8],
+        bytes: &[u8],
         section: &mut S,
     ) -> Result<usize, Error> {
         const NEWEST: u8 = 0x80 + FIRST as u8;
         let follows =
             |pair: &&[u8]| pair[1] >= NEWEST && u16::from(pair[0]) == u16::from(pair[1]) + 1;
-        let more = octets.windows(2).take_while(follows).count();
+        let more = bytes.windows(2).take_while(follows).count();
         self.table.copy(age, 1 + more, section).ok_or(Error::InvalidIndex)?;
         Ok(more)
     }

@@ -25,7 +25,7 @@ fn begin(encoder: &mut Encoder) -> Vec<u8> {
 }
 
 #[test]
-fn lines_of_the_static_table_take_one_octet_and_no_memory() {
+fn lines_of_the_static_table_take_one_byte_and_no_memory() {
     let mut encoder = Encoder::new();
     let mut out = Vec::new();
     encoder.begin(&mut out);
@@ -52,7 +52,7 @@ fn lines_of_the_static_table_take_one_octet_and_no_memory() {
 }
 
 #[test]
-fn a_line_that_comes_again_takes_one_octet() {
+fn a_line_that_comes_again_takes_one_byte() {
     let mut encoder = Encoder::new();
     let date = "Sun, 06 Nov 1994 08:49:37 GMT";
     let first = field(&mut encoder, FieldName::Date, date);

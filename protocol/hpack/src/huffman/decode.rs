@@ -43,8 +43,8 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     let mut pending = Pending { acc: 0, bits: 0 };
     let (mut at, mut end) = (0, 0);
     loop {
-        let (next, octets) = octets_at(input, at);
-        at += pending.refill(next, octets);
+        let (next, bytes) = bytes_at(input, at);
+        at += pending.refill(next, bytes);
         if pending.bits < FILLED_BITS {
             return pending.last(out, end);
         }
@@ -56,7 +56,7 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
 
 /// The bytes of the input from `at` on, as many as there are of eight, and how many those are. The others are zero.
 #[inline]
-fn octets_at(input: &[u8], at: usize) -> (u64, usize) {
+fn bytes_at(input: &[u8], at: usize) -> (u64, usize) {
     let rest = input.len() - at;
     if let Some(next) = input[at..].first_chunk() {
         (u64::from_be_bytes(*next), 8)
@@ -82,11 +82,11 @@ struct Pending {
 impl Pending {
     /// Takes as many of the next bytes as there are and as there is room for, and returns how many those are.
     #[inline]
-    fn refill(&mut self, next: u64, octets: usize) -> usize {
+    fn refill(&mut self, next: u64, bytes: usize) -> usize {
         self.acc |= next >> self.bits;
-        let octets = octets.min((63 - self.bits) as usize / 8);
-        self.bits += octets as u32 * 8;
-        octets
+        let bytes = bytes.min((63 - self.bits) as usize / 8);
+        self.bits += bytes as u32 * 8;
+        bytes
     }
 
     /// Decodes what a few windows hold, after a refill.

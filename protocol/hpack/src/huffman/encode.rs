@@ -10,8 +10,8 @@ pub fn encode(text: &[u8], below: usize, out: &mut Vec<u8>) -> bool {
     out.reserve(text.len() + 2 * size_of::<u32>());
     let mut acc = 0_u64;
     let mut bits = 0;
-    for octet in text {
-        let symbol = usize::from(*octet);
+    for byte in text {
+        let symbol = usize::from(*byte);
         let length = u32::from(LENGTHS[symbol]);
         acc = acc << length | u64::from(CODES[symbol]);
         bits += length;

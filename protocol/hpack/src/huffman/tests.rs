@@ -42,12 +42,12 @@ fn the_code_is_complete_and_ends_with_eos() {
 }
 
 #[test]
-fn every_octet_round_trips_at_every_alignment() {
-    for octet in 0..=255 {
+fn every_byte_round_trips_at_every_alignment() {
+    for byte in 0..=255 {
         for before in 0..12 {
             for after in 0..12 {
                 let mut text = vec![b'0'; before];
-                text.push(octet);
+                text.push(byte);
                 text.extend(std::iter::repeat_n(b'0', after));
                 assert_eq!(decoded(&coded(&text)).unwrap(), text);
             }
@@ -95,7 +95,7 @@ fn eos_is_refused() {
         bits.extend([false; 50]);
         let bytes: Vec<u8> = bits
             .chunks_exact(8)
-            .map(|octet| octet.iter().fold(0, |byte, bit| byte << 1 | u8::from(*bit)))
+            .map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | u8::from(*bit)))
             .collect();
         assert_eq!(decoded(&bytes), Err(Error::InvalidHuffman));
     }
@@ -104,7 +104,7 @@ fn eos_is_refused() {
 /// Bit by bit, straight from the table.
 fn by_definition(input: &[u8]) -> Result<Vec<u8>, Error> {
     let (mut out, mut code, mut length) = (Vec::new(), 0_u32, 0_u8);
-    for bit in input.iter().flat_map(|octet| (0..8).rev().map(move |shift| octet >> shift & 1)) {
+    for bit in input.iter().flat_map(|byte| (0..8).rev().map(move |shift| byte >> shift & 1)) {
         code = code << 1 | u32::from(bit);
         length += 1;
         let symbol = (0..257).find(|s| code::LENGTHS[*s] == length && code::CODES[*s] == code);

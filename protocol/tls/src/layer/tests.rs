@@ -222,7 +222,7 @@ fn a_session_is_resumed_by_ticket() {
     let (chain, key) = pem("localhost");
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let server = ServerTls::new(&identity, CLOCK).unwrap();
-    let client = ClientTls::new(&Trust::Anybody, &[Alpn::H2], CLOCK).unwrap();
+    let client = ClientTls::new(&Trust::Any, &[Alpn::H2], CLOCK).unwrap();
     for resumed in [false, true] {
         let mut pair = Pair {
             client: client.connect("localhost").unwrap(),
@@ -239,7 +239,7 @@ fn connections_that_begin_at_once_are_all_resumed() {
     let (chain, key) = pem("localhost");
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let server = ServerTls::new(&identity, CLOCK).unwrap();
-    let client = ClientTls::new(&Trust::Anybody, &[Alpn::H2], CLOCK).unwrap();
+    let client = ClientTls::new(&Trust::Any, &[Alpn::H2], CLOCK).unwrap();
     for resumed in [false, true] {
         let begun: Vec<_> = (0..50).map(|_| client.connect("localhost").unwrap()).collect();
         for client in begun {

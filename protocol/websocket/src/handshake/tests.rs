@@ -77,8 +77,8 @@ fn over_http2_and_http3_it_is_an_extended_connect() {
 }
 
 #[test]
-fn a_client_checks_the_answer() {
-    let answer = |status: u16, accept: &str, protocol: &str| {
+fn a_client_checks_the_response() {
+    let response = |status: u16, accept: &str, protocol: &str| {
         let fields = [
             (FieldName::Upgrade, "websocket"),
             (FieldName::Connection, "upgrade"),
@@ -92,12 +92,12 @@ fn a_client_checks_the_answer() {
     };
     let accept = accept_key(KEY.as_bytes());
     let check =
-        |head: &Head| check_answer(head, KEY, &["echo"]).map(|name| name.map(str::to_owned));
-    assert_eq!(check(&answer(101, &accept, "")), Ok(None));
-    assert_eq!(check(&answer(101, &accept, "echo")), Ok(Some("echo".to_owned())));
-    assert!(check(&answer(101, &accept, "chat")).is_err());
-    assert!(check(&answer(101, &accept_key(b"other"), "")).is_err());
-    assert!(check(&answer(200, &accept, "")).is_err());
+        |head: &Head| check_response(head, KEY, &["echo"]).map(|name| name.map(str::to_owned));
+    assert_eq!(check(&response(101, &accept, "")), Ok(None));
+    assert_eq!(check(&response(101, &accept, "echo")), Ok(Some("echo".to_owned())));
+    assert!(check(&response(101, &accept, "chat")).is_err());
+    assert!(check(&response(101, &accept_key(b"other"), "")).is_err());
+    assert!(check(&response(200, &accept, "")).is_err());
 
     for version in [Version::HTTP_2, Version::HTTP_3] {
         let mut multiplexed = head(HeadKind::Response, version, &[]);

@@ -30,7 +30,7 @@ fn a_close_that_is_wrong_is_a_failure() {
 }
 
 #[test]
-fn after_our_close_only_the_answer_counts() {
+fn after_our_close_only_the_reply_counts() {
     let mut server = Codec::new(Role::Server, Settings::default());
     server.send_close(CloseCode::NORMAL, "done").unwrap();
     assert_eq!(output(&mut server), plain(0x88, b"\x03\xe8done"));

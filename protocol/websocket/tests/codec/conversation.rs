@@ -78,8 +78,8 @@ proptest! {
         let expected = send(&mut from, orders);
         let sent = output(&mut from);
         prop_assert_eq!(feed(&mut to, sent.chunks(cut)), expected);
-        let answer = output(&mut to);
-        let closed = feed(&mut from, [&answer[..]]);
+        let response = output(&mut to);
+        let closed = feed(&mut from, [&response[..]]);
         prop_assert_eq!(closed.last(), Some(&Seen::Closed(1000, String::new())));
         prop_assert!(from.is_over() && to.is_over());
     }

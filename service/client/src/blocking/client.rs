@@ -35,9 +35,9 @@ pub enum Versions {
 /// Policy for redirections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Redirects {
-    /// They are answers as others.
+    /// They are returned, as other responses are.
     #[default]
-    Answer,
+    Return,
     /// So many are followed for one request; one more is an error. What may go to one server only
     /// (`Authorization`, `Cookie`) stays behind when another is asked, and from https nothing leads to http.
     Follow {
@@ -82,7 +82,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets whether redirections are followed. Default: no, they are answers.
+    /// Sets whether redirections are followed. Default: no, they are returned.
     #[must_use]
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         self.redirects = redirects;
@@ -232,10 +232,10 @@ impl Drop for Engine {
 /// use bolide_client::Client;
 ///
 /// let client = Client::new()?;
-/// let mut answer = client.get("https://example.org/").header("accept", "text/html").send()?;
-/// println!("{} by {:?}", answer.status(), answer.version());
+/// let mut response = client.get("https://example.org/").header("accept", "text/html").send()?;
+/// println!("{} by {:?}", response.status(), response.version());
 /// let mut page = String::new();
-/// answer.read_to_string(&mut page)?;
+/// response.read_to_string(&mut page)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::client_state::{ClientState, Dialling};
 use super::error::{ClientError, ErrorKind};
-use super::pending_request::{AnswerHead, PendingRequest, Phase, Up};
+use super::pending_request::{PendingRequest, Phase, ResponseHead, Up};
 use crate::{Ending, Established, Orders, Owner, Session};
 
 /// One connection.
@@ -236,7 +236,7 @@ impl ConnectionExchanges {
 
     fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
         let pending = Arc::clone(&self.open[at].1);
-        let answer = AnswerHead {
+        let response = ResponseHead {
             status: orders.head().status(),
             version: orders.head().version(),
             fields: field_map(orders.head()),
@@ -244,7 +244,7 @@ impl ConnectionExchanges {
         {
             let mut state = pending.lock();
             state.phase = Phase::Sent(Instant::now());
-            state.answer = Some(answer);
+            state.response = Some(response);
             state.answered = true;
             state.down_ended = end == End::Yes;
         }

@@ -28,7 +28,7 @@ pub enum ErrorKind {
     /// The connection or the exchange ended before the response was complete.
     Closed,
     /// The response is larger than the caller wants it, or is not what was asked for.
-    Answer,
+    Response,
     /// Redirections went too far, or somewhere that is not followed.
     Redirect,
     /// The caller's body failed.

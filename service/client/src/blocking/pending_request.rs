@@ -24,7 +24,7 @@ pub(crate) struct RequestHead {
 
 /// The head of a response.
 #[derive(Debug, Clone)]
-pub(crate) struct AnswerHead {
+pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
     pub(crate) version: Version,
     pub(crate) fields: HeaderMap,
@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     /// The body of the request.
     pub(crate) upload: Upload,
-    pub(crate) answer: Option<AnswerHead>,
+    pub(crate) response: Option<ResponseHead>,
     /// The response has begun.
     pub(crate) answered: bool,
     pub(crate) down: VecDeque<Bytes>,
@@ -95,7 +95,7 @@ pub(crate) struct PendingRequest {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     pub(crate) wait: Duration,
-    pub(crate) answer: Duration,
+    pub(crate) response: Duration,
     /// `None`: a body may pause as long as it likes.
     pub(crate) pause: Option<Duration>,
     /// All of it must be over then.
@@ -117,7 +117,7 @@ impl PendingRequest {
         let up_bytes = up.iter().map(Bytes::len).sum();
         let state = State {
             phase: Phase::Waiting(Instant::now()),
-            answer: None,
+            response: None,
             answered: false,
             down: VecDeque::new(),
             down_ended: false,
@@ -207,8 +207,11 @@ impl PendingRequest {
     }
 
     /// Waits for the response's head.
-    pub(crate) fn answer(self: &Arc<Self>, patience: &Patience) -> Result<AnswerHead, ClientError> {
-        self.wait(patience, |state| state.answer.take())
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        patience: &Patience,
+    ) -> Result<ResponseHead, ClientError> {
+        self.wait(patience, |state| state.response.take())
     }
 
     /// Waits for a piece of the response's body: `None` at its end.
@@ -304,7 +307,7 @@ impl State {
                 by.map(|by| (by, "the server paused for too long in a body"))
             }
             Phase::Sent(moved) if self.upload.finished => {
-                Some((moved + patience.answer, "the server did not respond in time"))
+                Some((moved + patience.response, "the server did not respond in time"))
             }
             Phase::Sent(moved) => {
                 let by = patience.pause.map(|pause| moved.max(begun) + pause);

@@ -1,4 +1,4 @@
-//! RFC 9110 §15.4: answers that lead elsewhere.
+//! RFC 9110 §15.4: responses that lead elsewhere.
 
 use bolide_semantics::{Scheme, Url};
 use http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, PROXY_AUTHORIZATION};
@@ -12,9 +12,9 @@ use super::response::Response;
 pub(crate) fn next(
     request: &mut Request,
     from: &Url,
-    answer: &Response,
+    response: &Response,
 ) -> Result<Option<Url>, ClientError> {
-    let status = answer.status();
+    let status = response.status();
     let becomes_get = match status {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => request.method == Method::POST,
         StatusCode::SEE_OTHER => request.method != Method::HEAD,
@@ -25,7 +25,7 @@ pub(crate) fn next(
         let error = ClientError::new(ErrorKind::Redirect, what).touched();
         error.about(&from.to_string())
     };
-    let Some(location) = answer.headers().get(LOCATION) else { return Ok(None) };
+    let Some(location) = response.headers().get(LOCATION) else { return Ok(None) };
     let location = location.to_str().map_err(|_| failed("`Location` is not a URL".to_owned()))?;
     let to =
         from.join(location, &SCHEMES).map_err(|error| failed(format!("`Location`: {error}")))?;

@@ -253,11 +253,11 @@ impl BodyWriter {
             let what = "the response was already taken";
             return Err(ClientError::new(ErrorKind::Request, what).touched());
         }
-        let answer = self.pending.answer(&self.patience);
-        let answer = answer.map_err(|error| error.about(&self.url))?;
+        let response = self.pending.answer(&self.patience);
+        let response = response.map_err(|error| error.about(&self.url))?;
         Ok(Response::new(
             Arc::clone(&self.pending),
-            answer,
+            response,
             self.client.clone(),
             self.patience,
             self.url.clone(),

@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode, Version};
 
 use super::client::Client;
 use super::error::{ClientError, ErrorKind};
-use super::pending_request::{AnswerHead, Patience, PendingRequest};
+use super::pending_request::{Patience, PendingRequest, ResponseHead};
 
 /// A response: its head, and its body as it arrives.
 ///
@@ -19,8 +19,8 @@ use super::pending_request::{AnswerHead, Patience, PendingRequest};
 /// exchange up; with HTTP/1.1 the connection ends with it.
 pub struct Response {
     pending: Arc<PendingRequest>,
-    head: AnswerHead,
-    /// The client's thread lives as long as somebody reads.
+    head: ResponseHead,
+    /// The client's thread lives as long as a response is read.
     client: Client,
     patience: Patience,
     url: String,
@@ -41,7 +41,7 @@ impl fmt::Debug for Response {
 impl Response {
     pub(crate) fn new(
         pending: Arc<PendingRequest>,
-        head: AnswerHead,
+        head: ResponseHead,
         client: Client,
         patience: Patience,
         url: String,
@@ -110,7 +110,7 @@ impl Response {
         while let Some(piece) = next {
             if collected.len() + piece.len() > limit {
                 let what = format!("{}: the response is longer than {limit} bytes", self.url);
-                return Err(ClientError::new(ErrorKind::Answer, what).touched());
+                return Err(ClientError::new(ErrorKind::Response, what).touched());
             }
             collected.extend_from_slice(&piece);
             next = self.chunk()?;
@@ -127,7 +127,7 @@ impl Response {
         let bytes = self.collect()?;
         String::from_utf8(bytes.into()).map_err(|_| {
             let what = format!("{}: the response is not UTF-8", self.url);
-            ClientError::new(ErrorKind::Answer, what).touched()
+            ClientError::new(ErrorKind::Response, what).touched()
         })
     }
 

@@ -47,7 +47,7 @@ impl Client {
         let limits = self.limits();
         Patience {
             wait: limits.wait_timeout,
-            answer: limits.response_timeout,
+            response: limits.response_timeout,
             pause: Some(limits.pause_timeout),
             latest,
         }
@@ -114,8 +114,8 @@ impl Client {
             let response = self.ask(&mut request, &target, latest).map_err(about)?;
             let count_max = match (self.engine.settings.redirects, request.redirects_max) {
                 (Redirects::Follow { count_max }, _) => count_max,
-                (Redirects::Answer, Some(count_max)) => count_max,
-                (Redirects::Answer, None) => return Ok(response),
+                (Redirects::Return, Some(count_max)) => count_max,
+                (Redirects::Return, None) => return Ok(response),
             };
             let Some(next) = redirect::next(&mut request, &target, &response)? else {
                 return Ok(response);
@@ -153,7 +153,7 @@ impl Client {
                         },
                     )?;
                     retries_left = 0;
-                    pending.answer(&patience).map(|answer| (pending, answer))
+                    pending.answer(&patience).map(|response| (pending, response))
                 }
                 content => {
                     let up = match content {
@@ -161,15 +161,15 @@ impl Client {
                         _ => None,
                     };
                     let pending = self.hand_in(request, target, up, true, latest)?;
-                    pending.answer(&patience).map(|answer| (pending, answer))
+                    pending.answer(&patience).map(|response| (pending, response))
                 }
             };
             match answered {
-                Ok((pending, answer)) => {
+                Ok((pending, response)) => {
                     let client = self.clone();
                     return Ok(Response::new(
                         pending,
-                        answer,
+                        response,
                         client,
                         patience,
                         target.to_string(),

@@ -125,7 +125,7 @@ impl EventSource {
         response.set_pause(self.pause);
         let failed = |what: String| {
             let what = format!("{}: {what}", response.url());
-            Err(ClientError::new(ErrorKind::Answer, what).touched())
+            Err(ClientError::new(ErrorKind::Response, what).touched())
         };
         match response.status() {
             StatusCode::OK => {}
@@ -166,7 +166,7 @@ impl EventSource {
             let mut rest = &*self.piece;
             let event = self.parser.next_event(&mut rest).map_err(|error| {
                 let what = format!("{}: {error}", response.url());
-                ClientError::new(ErrorKind::Answer, what).touched()
+                ClientError::new(ErrorKind::Response, what).touched()
             })?;
             self.piece.advance(self.piece.len() - rest.len());
             if event.is_some() {

@@ -199,15 +199,15 @@ pub(crate) fn refused() -> Ending {
     run(Speaks::Http1, to, Duration::from_secs(10)).ending.unwrap()
 }
 
-/// How a TLS handshake ends that gets no answer.
+/// How a TLS handshake ends that gets no response.
 pub(crate) fn silent_handshake() -> Ending {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
     run(tls(), to, Duration::from_secs(1)).ending.unwrap()
 }
 
-/// TLS that trusts anybody.
+/// TLS that trusts any server.
 pub(crate) fn tls() -> Speaks {
-    let settings = ClientTls::new(&Trust::Anybody, &[], WallClock(SystemTime::now)).unwrap();
+    let settings = ClientTls::new(&Trust::Any, &[], WallClock(SystemTime::now)).unwrap();
     Speaks::Tls { settings, server_name: "localhost".to_owned(), required: None }
 }

@@ -11,7 +11,7 @@ use bolide_semantics::Blame;
 use crate::asking::{Told, ask, refused};
 
 #[test]
-fn answers_are_told_in_order_and_the_end_is_nobodys_fault() {
+fn responses_are_told_in_order_and_the_end_is_nobodys_fault() {
     let asked = ask(
         Speaks::Http1,
         &[b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\npo", b"ng"],
@@ -24,7 +24,7 @@ fn answers_are_told_in_order_and_the_end_is_nobodys_fault() {
 }
 
 #[test]
-fn a_server_that_closes_without_an_answer_may_have_acted() {
+fn a_server_that_closes_without_a_response_may_have_acted() {
     let asked = ask(Speaks::Http1, &[]);
     assert!(asked.told.contains(&Told::Aborted));
     let ending = asked.ending.unwrap();

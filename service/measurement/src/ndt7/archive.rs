@@ -349,14 +349,14 @@ mod tests {
 
     #[test]
     fn a_test_becomes_one_whole_file() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mut client_measurements = ClientMeasurements::default();
         client_measurements.push(b"{\"Origin\":", End::No);
         client_measurements.push(b"\"client\"}", End::Yes);
         let record = Record { client_measurements, ..record("host_1_2") };
-        Arc::new(Archive::new(folder.path().to_owned())).write(record, UNIX_EPOCH);
+        Arc::new(Archive::new(directory.path().to_owned())).write(record, UNIX_EPOCH);
         assert_eq!(finish_archives(Duration::from_secs(60)), 0);
-        let path = folder.path().join("ndt7-upload-19700101T000000.000000000Z.host_1_2.json.gz");
+        let path = directory.path().join("ndt7-upload-19700101T000000.000000000Z.host_1_2.json.gz");
         let mut text = String::new();
         GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
@@ -364,6 +364,6 @@ mod tests {
         assert_eq!(document["Upload"]["ClientMeasurements"][0]["Origin"], "client");
         assert_eq!(document["Upload"]["ServerMeasurements"][0]["Origin"], "server");
         assert_eq!(document["Upload"]["ClientMetadata"][0]["Name"], "client_name");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -51,7 +51,7 @@ impl Direction {
 /// The two tests, over HTTP/1.1 and HTTP/2, with and without TLS.
 pub(crate) fn routes(router: Router, settings: &Settings) -> Router {
     let archive =
-        settings.ndt7.archive.as_ref().map(|folder| Arc::new(Archive::new(folder.clone())));
+        settings.ndt7.archive.as_ref().map(|directory| Arc::new(Archive::new(directory.clone())));
     let options = Rc::new(settings.websocket.clone().protocol(PROTOCOL).require_protocol());
     [Direction::Download, Direction::Upload].into_iter().fold(router, |router, direction| {
         let (archive, options) = (archive.clone(), Rc::clone(&options));

@@ -28,9 +28,9 @@ fn messages_come_back_with_and_without_the_subprotocol() {
 fn a_browser_that_only_looks_is_told_what_it_is() {
     let served = Served::new(Ndt7Settings::default());
     let request = "GET /ws HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-    let answer = served.ask(request, 10_000);
-    assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
-    assert!(answer.contains("this is a WebSocket endpoint"), "{answer}");
+    let response = served.ask(request, 10_000);
+    assert!(response.starts_with("HTTP/1.1 426 "), "{response}");
+    assert!(response.contains("this is a WebSocket endpoint"), "{response}");
 }
 
 const CHUNKED: &str =
@@ -40,31 +40,31 @@ const CHUNKED: &str =
 fn a_wrong_chunk_that_comes_with_the_head_is_400_and_nothing_else() {
     let served = Served::new(Ndt7Settings::default());
     for wrong in ["xyz\r\n", "5\r\nhelloXX", "5\r\nhello\r\nxyz\r\n", "0\r\nbad trailer\r\n\r\n"] {
-        let answer = served.ask(&format!("{CHUNKED}{wrong}"), 10_000);
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{wrong:?}: {answer}");
-        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{wrong:?}: {answer}");
-        assert!(!answer.contains("hello"), "{wrong:?}: {answer}");
+        let response = served.ask(&format!("{CHUNKED}{wrong}"), 10_000);
+        assert!(response.starts_with("HTTP/1.1 400 "), "{wrong:?}: {response}");
+        assert_eq!(response.matches("HTTP/1.1").count(), 1, "{wrong:?}: {response}");
+        assert!(!response.contains("hello"), "{wrong:?}: {response}");
     }
 }
 
 #[test]
-fn chunks_come_back_whether_they_come_with_the_head_or_after_the_answer_has_begun() {
+fn chunks_come_back_whether_they_come_with_the_head_or_after_the_response_has_begun() {
     let served = Served::new(Ndt7Settings::default());
     let expected = "\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
-    let answer = served.ask(&format!("{CHUNKED}5\r\nhello\r\n0\r\n\r\n"), 10_000);
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with(expected), "{answer}");
+    let response = served.ask(&format!("{CHUNKED}5\r\nhello\r\n0\r\n\r\n"), 10_000);
+    assert!(response.starts_with("HTTP/1.1 200 ") && response.ends_with(expected), "{response}");
     let mut stream = served.stream();
     stream.write_all(CHUNKED.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\n") {
-        let mut octet = [0];
-        stream.read_exact(&mut octet).expect("the head comes before any of the body");
-        answer.push(octet[0]);
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("the head comes before any of the body");
+        response.push(byte[0]);
     }
     stream.write_all(b"5\r\nhello\r\n0\r\n\r\n").unwrap();
-    stream.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8(answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with(expected), "{answer}");
+    stream.read_to_end(&mut response).unwrap();
+    let response = String::from_utf8(response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 ") && response.ends_with(expected), "{response}");
 }
 
 #[test]
@@ -85,18 +85,18 @@ fn sizes_that_take_turns_get_what_each_asks_for() {
     ] {
         let request =
             format!("{method} /echo{query} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        let answer = served.ask(&request, 1 << 20);
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let response = served.ask(&request, 1 << 20);
+        let (head, body) = response.split_once("\r\n\r\n").expect("a head");
         assert!(head.contains(&format!("content-length: {length}")), "{query}: {head}");
         let length = if method == "HEAD" { 0 } else { length };
         assert_eq!(body, "x".repeat(length), "{method} {query}");
     }
     for wrong in ["?size=x", "?size=", "?size=1073741825", "?size=-1"] {
-        let answer = served.ask(
+        let response = served.ask(
             &format!("GET /echo{wrong} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"),
             10_000,
         );
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{wrong}: {answer}");
+        assert!(response.starts_with("HTTP/1.1 400 "), "{wrong}: {response}");
     }
 }
 
@@ -140,16 +140,16 @@ fn by_hand(served: &Served, extension: Option<&str>) -> TcpStream {
         offer.unwrap_or_default()
     );
     stream.write_all(head.as_bytes()).expect("it reads");
-    let (mut answer, mut octet) = (Vec::new(), [0]);
-    while !answer.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut octet).expect("an answer");
-        answer.push(octet[0]);
+    let (mut response, mut byte) = (Vec::new(), [0]);
+    while !response.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("a response");
+        response.push(byte[0]);
     }
-    let answer = String::from_utf8(answer).expect("text");
-    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
-    let agreed = answer.lines().find(|line| line.starts_with("sec-websocket-extensions: "));
+    let response = String::from_utf8(response).expect("text");
+    assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
+    let agreed = response.lines().find(|line| line.starts_with("sec-websocket-extensions: "));
     for part in extension.iter().flat_map(|offer| offer.split("; ")) {
-        assert!(agreed.is_some_and(|agreed| agreed.contains(part)), "{answer}");
+        assert!(agreed.is_some_and(|agreed| agreed.contains(part)), "{response}");
     }
     stream
 }

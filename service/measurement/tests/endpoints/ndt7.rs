@@ -58,8 +58,8 @@ fn a_download_grows_its_messages_and_ends_when_enough_has_arrived() {
 
 #[test]
 fn an_upload_is_measured_by_the_server_and_archived() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let served = Served::new(Ndt7Settings { archive: Some(folder.path().to_owned()) });
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = Served::new(Ndt7Settings { archive: Some(directory.path().to_owned()) });
     let path = "/ndt/v7/upload?client_name=test";
     let mut socket = served.websocket(path, Some(PROTOCOL)).expect("it is granted");
     let began = std::time::Instant::now();
@@ -90,7 +90,7 @@ fn an_upload_is_measured_by_the_server_and_archived() {
     }
     // The file is renamed once it is whole.
     let file = loop {
-        let mut files = std::fs::read_dir(folder.path()).expect("it is there");
+        let mut files = std::fs::read_dir(directory.path()).expect("it is there");
         let name = files.find_map(|file| file.ok()?.file_name().into_string().ok());
         match name {
             Some(name) if name.ends_with(".json.gz") => break name,
@@ -99,7 +99,7 @@ fn an_upload_is_measured_by_the_server_and_archived() {
         assert!(began.elapsed().as_secs() < 60, "no file was written");
     };
     assert!(file.starts_with("ndt7-upload-"), "{file}");
-    let file = std::fs::File::open(folder.path().join(file)).expect("it is there");
+    let file = std::fs::File::open(directory.path().join(file)).expect("it is there");
     let document: Value =
         serde_json::from_reader(flate2::read::GzDecoder::new(file)).expect("JSON");
     assert_eq!(document["Upload"]["ClientMeasurements"][0]["Origin"], "client");

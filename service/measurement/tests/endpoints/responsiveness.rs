@@ -11,9 +11,9 @@ fn the_configuration_names_what_there_is() {
         served.ask(&format!("GET {path} HTTP/1.1\r\nhost: a:1\r\nconnection: close\r\n\r\n"), 4096)
     };
     for path in ["/.well-known/nq", "/config"] {
-        let answer = get(path);
-        assert!(answer.contains("\r\ncontent-type: application/json\r\n"), "{answer}");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let response = get(path);
+        assert!(response.contains("\r\ncontent-type: application/json\r\n"), "{response}");
+        let (_, body) = response.split_once("\r\n\r\n").expect("a body");
         let config: serde_json::Value = serde_json::from_str(body).expect("JSON");
         assert_eq!(config["version"], 1);
         for (new, old, path) in [

@@ -54,26 +54,26 @@ impl Served {
             request.headers_mut().insert("sec-websocket-protocol", value);
         }
         match tungstenite::client(request, self.stream()) {
-            Ok((socket, answer)) => {
-                let chosen = answer.headers().get("sec-websocket-protocol");
+            Ok((socket, response)) => {
+                let chosen = response.headers().get("sec-websocket-protocol");
                 assert_eq!(chosen.and_then(|name| name.to_str().ok()), protocol);
                 Ok(socket)
             }
-            Err(HandshakeError::Failure(Error::Http(answer))) => {
-                let text = answer.body().clone().unwrap_or_default();
-                Err((answer.status().as_u16(), String::from_utf8_lossy(&text).into_owned()))
+            Err(HandshakeError::Failure(Error::Http(response))) => {
+                let text = response.body().clone().unwrap_or_default();
+                Err((response.status().as_u16(), String::from_utf8_lossy(&text).into_owned()))
             }
             Err(other) => panic!("{other}"),
         }
     }
 
-    /// The answer to a request, head and body, up to so many bytes.
+    /// The response to a request, head and body, up to so many bytes.
     pub(crate) fn ask(&self, request: &str, bytes_max: u64) -> String {
         let mut stream = self.stream();
         stream.write_all(request.as_bytes()).expect("it reads");
-        let mut answer = Vec::new();
-        stream.take(bytes_max).read_to_end(&mut answer).expect("an answer in time");
-        String::from_utf8_lossy(&answer).into_owned()
+        let mut response = Vec::new();
+        stream.take(bytes_max).read_to_end(&mut response).expect("a response in time");
+        String::from_utf8_lossy(&response).into_owned()
     }
 }
 

@@ -13,7 +13,7 @@ fn start() -> (Running, SocketAddr) {
     (running, address)
 }
 
-/// The head and the body of the answer to one request.
+/// The head and the body of the response to one request.
 fn ask(address: SocketAddr, request: &str, body: &[u8]) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     write!(stream, "{request} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n").expect("sent");
@@ -22,10 +22,10 @@ fn ask(address: SocketAddr, request: &str, body: &[u8]) -> (String, Vec<u8>) {
     }
     stream.write_all(b"\r\n").expect("sent");
     stream.write_all(body).expect("sent");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("an answer");
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
-    (String::from_utf8_lossy(&answer[..end]).into_owned(), answer[end..].to_vec())
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).expect("a response");
+    let end = response.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
+    (String::from_utf8_lossy(&response[..end]).into_owned(), response[end..].to_vec())
 }
 
 #[test]

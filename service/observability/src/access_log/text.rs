@@ -293,11 +293,11 @@ mod tests {
     fn what_needs_an_escape_is_found_at_every_place() {
         for length in 0..40 {
             assert!(is_plain(&vec![b'~'; length]) && is_plain(&vec![b' '; length]));
-            for (at, octet) in (0..length).flat_map(|at| (0..=255).map(move |octet| (at, octet))) {
+            for (at, byte) in (0..length).flat_map(|at| (0..=255).map(move |byte| (at, byte))) {
                 let mut value = vec![b'a'; length];
-                value[at] = octet;
-                let is_odd = !(0x20..0x7f).contains(&octet) || octet == b'"' || octet == b'\\';
-                assert_eq!(is_plain(&value), !is_odd, "{octet} at {at} of {length}");
+                value[at] = byte;
+                let is_odd = !(0x20..0x7f).contains(&byte) || byte == b'"' || byte == b'\\';
+                assert_eq!(is_plain(&value), !is_odd, "{byte} at {at} of {length}");
             }
         }
     }
@@ -309,12 +309,12 @@ mod tests {
     }
 
     #[test]
-    fn every_octet_gives_json_that_reads_back() {
-        for octet in 0..=255_u8 {
-            let text = made(json, &[b'a', octet, b'z']);
-            assert!(!text.contains('\n'), "{octet}");
+    fn every_byte_gives_json_that_reads_back() {
+        for byte in 0..=255_u8 {
+            let text = made(json, &[b'a', byte, b'z']);
+            assert!(!text.contains('\n'), "{byte}");
             let escapes = text.matches('\\').count();
-            assert!(escapes <= 2 && (octet.is_ascii_graphic() || octet == b' ' || escapes > 0));
+            assert!(escapes <= 2 && (byte.is_ascii_graphic() || byte == b' ' || escapes > 0));
         }
     }
 }

@@ -281,7 +281,7 @@ mod tests {
         let mut batch = LogBatch::new(LogFormat::Common, &LogLimits::default(), home);
         let now = Instant::now();
         batch.date((Duration::ZERO, now));
-        for line in text.split_inclusive(|octet| *octet == b'\n') {
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
             let text = batch.add_text(|text| {
                 text.extend_from_slice(line);
                 0
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn lines_are_appended_and_go_to_a_new_file_after_it_was_moved() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, moved) = (folder.path().join("log"), folder.path().join("log.1"));
+        let directory = tempfile::tempdir().unwrap();
+        let (path, moved) = (directory.path().join("log"), directory.path().join("log.1"));
         std::fs::write(&path, "before\n").unwrap();
         let writer = Writer::start(LogTarget::File(path.clone()), 8).unwrap();
         writer.queue().send(lines(b"a\nb\n")).unwrap();
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(read(&path), "d\n");
         assert_eq!(writer.counts.stats().written, 4);
         // A directory that is gone: the file in use stays.
-        std::fs::remove_dir_all(folder.path()).unwrap();
+        std::fs::remove_dir_all(directory.path()).unwrap();
         writer.reopen();
         writer.queue().send(lines(b"e\n")).unwrap();
         assert!(writer.flush(PATIENCE));
@@ -318,8 +318,8 @@ mod tests {
 
     #[test]
     fn lines_go_to_another_file_from_the_order_on() {
-        let folder = tempfile::tempdir().unwrap();
-        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let directory = tempfile::tempdir().unwrap();
+        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
         let writer = Writer::start(LogTarget::File(one.clone()), 8).unwrap();
         writer.queue().send(lines(b"a\n")).unwrap();
         let target = LogTarget::File(other.clone());
@@ -350,8 +350,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = LogTarget::File(folder.path().join("none/log"));
+        let directory = tempfile::tempdir().unwrap();
+        let target = LogTarget::File(directory.path().join("none/log"));
         assert_eq!(Writer::start(target, 8).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers that one worker writes and anybody reads.
+//! Numbers that one worker writes and any thread reads.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Counters of a server: a shard for each worker, written by it alone, summed when somebody asks.
+//! Counters of a server: a shard for each worker, written by it alone, summed on request.
 
 mod counter;
 mod exposition;
@@ -28,7 +28,7 @@ pub use snapshot::{
 ///
 /// Each worker has a shard of its own, in cache lines that no other worker writes: counting a request is a few
 /// plain stores, without a lock and without traffic between cores. [`Self::snapshot`] reads the shards while
-/// the workers write, so a worker that is stuck doesn't keep anybody from seeing that it is; the numbers of
+/// the workers write, so a worker that is stuck doesn't hide that it is; the numbers of
 /// one snapshot may be some requests apart.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics(Arc<Registry>);

@@ -15,7 +15,7 @@ pub enum Stage {
     Route,
     /// The handler, pieces of bodies that it makes or takes among it, and what it asks other servers.
     Handler,
-    /// From the answer to bytes.
+    /// From the response to bytes.
     Encode,
     /// Sealing TLS records.
     TlsSeal,

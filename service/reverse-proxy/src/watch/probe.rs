@@ -12,8 +12,8 @@ use crate::health::{HealthCheck, HealthKind};
 use crate::tunnels::accept;
 use crate::upstream::Scheme;
 
-/// How much of the answer to a check is read, in bytes, so that its connection can be used again.
-const ANSWER_BYTES: usize = 64 * 1024;
+/// How much of the response to a check is read, in bytes, so that its connection can be used again.
+const RESPONSE_BYTES: usize = 64 * 1024;
 
 /// `SERVING` of `grpc.health.v1`.
 const SERVING: u8 = 1;
@@ -22,7 +22,7 @@ const SERVING: u8 = 1;
 pub(super) fn prober(check: &HealthCheck, orders: &Orders) -> Result<Client, ClientError> {
     let limits = ClientLimits {
         connect_timeout: check.limits.health_timeout,
-        collected_bytes: ANSWER_BYTES,
+        collected_bytes: RESPONSE_BYTES,
         retries_count: 0,
         ..ClientLimits::default()
     };
@@ -57,26 +57,26 @@ pub(super) fn probe(client: &Client, watched: &Watched, check: &HealthCheck) -> 
     let wrong = |what: String| format!("{url}: {what}");
     match &check.kind {
         HealthKind::Get(_) => {
-            let mut answer = send(client.get(&url))?;
-            let status = answer.status().as_u16();
+            let mut response = send(client.get(&url))?;
+            let status = response.status().as_u16();
             if !check.statuses.contains(&status) {
                 return Err(wrong(format!("the response is {status}")));
             }
             // What can't be read does not say that it is ill; the connection ends then.
-            let _ = answer.collect();
+            let _ = response.collect();
             Ok(())
         }
         HealthKind::Grpc(service) => {
             let request = client.post(&url).header("content-type", "application/grpc");
-            let mut answer = send(request.header("te", "trailers").body(grpc_request(service)))?;
-            is_serving(&mut answer).map_err(wrong)
+            let mut response = send(request.header("te", "trailers").body(grpc_request(service)))?;
+            is_serving(&mut response).map_err(wrong)
         }
         HealthKind::WebSocket(_) => {
             let key = random_key();
             let request = client.get(&url).header("connection", "upgrade");
             let request = request.header("upgrade", "websocket").header("sec-websocket-key", &key);
-            let answer = send(request.header("sec-websocket-version", "13"))?;
-            is_upgraded(&answer, &key).map_err(wrong)
+            let response = send(request.header("sec-websocket-version", "13"))?;
+            is_upgraded(&response, &key).map_err(wrong)
         }
     }
 }
@@ -98,13 +98,13 @@ fn grpc_request(service: &str) -> Vec<u8> {
 }
 
 /// Checks whether the response says `SERVING`; else what it says.
-fn is_serving(answer: &mut Response) -> Result<(), String> {
-    let status = answer.status().as_u16();
-    let content = answer.collect().map_err(|error| error.to_string())?;
-    let code = answer.trailers().and_then(|trailers| {
+fn is_serving(response: &mut Response) -> Result<(), String> {
+    let status = response.status().as_u16();
+    let content = response.collect().map_err(|error| error.to_string())?;
+    let code = response.trailers().and_then(|trailers| {
         trailers.get("grpc-status").and_then(|code| Some(code.to_str().ok()?.to_owned()))
     });
-    let code = code.or_else(|| answer.header("grpc-status").map(str::to_owned));
+    let code = code.or_else(|| response.header("grpc-status").map(str::to_owned));
     match (status, code.as_deref()) {
         (200, Some("0")) => {}
         (200, Some(code)) => return Err(format!("grpc-status {code}")),
@@ -120,12 +120,12 @@ fn is_serving(answer: &mut Response) -> Result<(), String> {
 }
 
 /// Checks whether the response grants the WebSocket that a request with this key asked for.
-fn is_upgraded(answer: &Response, key: &str) -> Result<(), String> {
-    let status = answer.status().as_u16();
+fn is_upgraded(response: &Response, key: &str) -> Result<(), String> {
+    let status = response.status().as_u16();
     if status != 101 {
         return Err(format!("the response is {status}, not 101"));
     }
-    if answer.header("sec-websocket-accept") != Some(accept(key.as_bytes()).as_str()) {
+    if response.header("sec-websocket-accept") != Some(accept(key.as_bytes()).as_str()) {
         return Err(
             "the response has another Sec-WebSocket-Accept than the key asks for".to_owned()
         );

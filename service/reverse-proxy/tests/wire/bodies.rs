@@ -35,8 +35,8 @@ fn bodies_of_known_length_pass_both_ways() {
     for length in [0, 1, 1000, 70_000, 3_000_000] {
         let body: String = (0..length).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
         talk.send(&format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{body}"));
-        let answer = talk.message();
-        let (head, got) = answer.split_once("\r\n\r\n").expect("a head");
+        let response = talk.message();
+        let (head, got) = response.split_once("\r\n\r\n").expect("a head");
         assert!(head.contains(&format!("content-length: {length}")), "{head}");
         assert!(got == body, "{length} bytes come back");
     }
@@ -90,8 +90,8 @@ fn an_upstream_that_answers_early_ends_the_upload() {
     for connections in [1, 2, 3] {
         let mut talk = proxy.connect();
         talk.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nsome");
-        let answer = talk.message();
-        assert!(answer.starts_with("HTTP/1.1 413") && answer.ends_with("no\n"), "{answer}");
+        let response = talk.message();
+        assert!(response.starts_with("HTTP/1.1 413") && response.ends_with("no\n"), "{response}");
         assert_eq!(behind.connections(), connections, "the one before has ended");
     }
 }

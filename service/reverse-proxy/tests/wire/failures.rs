@@ -10,10 +10,10 @@ use crate::scene::{Behind, Proxy, Talk, settings};
 
 const POST: &str = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
 
-fn assert_failed(answer: &str, status: &str, error: &str) {
+fn assert_failed(response: &str, status: &str, error: &str) {
     let expected = format!("proxy-status: bolide; error={error}; details=\"");
-    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-    assert!(answer.contains(&expected), "{answer}");
+    assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
+    assert!(response.contains(&expected), "{response}");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn it_dies_in_the_body() {
         }
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         assert!(arrived.starts_with(&talk.rest()), "the message must not look complete");
-        assert_eq!(behind.connections(), 1, "an answer that has begun is not repeated");
+        assert_eq!(behind.connections(), 1, "a response that has begun is not repeated");
     }
 }
 
@@ -88,8 +88,8 @@ fn it_closes_after_the_body_while_the_connection_is_idle() {
 }
 
 #[test]
-fn ambiguous_answers_are_refused() {
-    for answer in [
+fn ambiguous_responses_are_refused() {
+    for response in [
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nab",
         "HTTP/1.1 200 OK\r\ncontent-length: 2, 2\r\n\r\nab",
@@ -103,24 +103,24 @@ fn ambiguous_answers_are_refused() {
         "HTTP/1.1 999 Too much\r\n\r\n",
         "SSH-2.0-OpenSSH\r\n",
     ] {
-        let behind = Behind::answering(answer);
+        let behind = Behind::answering(response);
         let proxy = Proxy::to(&[&behind.url()]);
         assert_failed(&proxy.get(), "502", "http_protocol_error");
-        assert_eq!(behind.connections(), 1, "{answer}");
+        assert_eq!(behind.connections(), 1, "{response}");
     }
 }
 
 #[test]
-fn an_answer_that_nobody_asked_for_is_not_given_to_the_next() {
+fn a_response_that_nobody_asked_for_is_not_given_to_the_next() {
     let behind = Behind::new(|talk, number| {
         let own = if number == 0 { "first" } else { "other" };
-        let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{own}");
+        let mut response = format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{own}");
         if number == 0 {
             // In one piece: it is there before the next request can be.
-            answer += "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nplanted";
+            response += "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nplanted";
         }
         talk.head();
-        talk.send(&answer);
+        talk.send(&response);
         talk.rest();
     });
     let proxy = Proxy::to(&[&behind.url()]);
@@ -161,11 +161,11 @@ fn a_certificate_that_is_not_trusted() {
         let upstream = Upstream::parse(&url).expect("an upstream");
         let trust = Trust::Pem(trusted.into_bytes());
         let settings = ProxySettings::trusting(vec![upstream], &trust).expect("settings");
-        let answer = Proxy::with(settings).get();
+        let response = Proxy::with(settings).get();
         if is_trusted {
-            assert!(answer.ends_with("ok"), "{answer}");
+            assert!(response.ends_with("ok"), "{response}");
         } else {
-            assert_failed(&answer, "502", "tls_certificate_error");
+            assert_failed(&response, "502", "tls_certificate_error");
         }
     }
     behind.shut_down();
@@ -189,7 +189,7 @@ fn silent_upstream() {
     assert_eq!(behind.connections(), 1, "the upstream may have acted on it");
     // It takes the connection, and never shakes hands.
     let upstream = Upstream::parse(&format!("https://{}", behind.address)).expect("an upstream");
-    let settings = ProxySettings::trusting(vec![upstream], &Trust::Anybody).expect("settings");
+    let settings = ProxySettings::trusting(vec![upstream], &Trust::Any).expect("settings");
     assert_failed(&Proxy::with(settings.limits(limits)).get(), "504", "connection_timeout");
 }
 
@@ -208,8 +208,8 @@ fn stalled_upstream() {
         talk.rest();
     });
     let proxy = Proxy::limited(&[&behind.url()], limits);
-    let answer = proxy.get();
-    assert!(answer.ends_with("\r\n\r\nhalf"), "{answer}");
+    let response = proxy.get();
+    assert!(response.ends_with("\r\n\r\nhalf"), "{response}");
     assert_eq!(proxy.settings.stats()[0].timeouts, 1);
 }
 
@@ -248,6 +248,9 @@ fn proxies_in_a_row_are_no_loop() {
     });
     let inner = Proxy::to(&[&behind.url()]);
     let outer = Proxy::to(&[&format!("http://{}", inner.address)]);
-    let answer = outer.get();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\r\nx-vias: 2\r\n"), "{answer}");
+    let response = outer.get();
+    assert!(
+        response.starts_with("HTTP/1.1 200") && response.contains("\r\nx-vias: 2\r\n"),
+        "{response}"
+    );
 }

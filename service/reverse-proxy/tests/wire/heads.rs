@@ -16,8 +16,8 @@ fn sent_on(origin: Origin, rewrites_host: bool, request: &str) -> (String, Strin
     });
     let settings = settings(&[&behind.url()]).origin(origin).rewrites_host(rewrites_host);
     let proxy = Proxy::with(settings.pseudonym("bolide").expect("a name"));
-    let answer = proxy.ask(request);
-    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    let response = proxy.ask(request);
+    assert!(response.starts_with("HTTP/1.1 204"), "{response}");
     (receiver.recv().expect("the upstream was asked"), behind.address.to_string())
 }
 
@@ -67,23 +67,23 @@ fn the_host_is_the_upstreams_when_asked_for() {
 }
 
 #[test]
-fn an_answer_loses_the_fields_of_one_connection_only() {
+fn a_response_loses_the_fields_of_one_connection_only() {
     let behind = Behind::answering(
         "HTTP/1.1 207 Odd\r\nconnection: x-own\r\nx-own: 1\r\nkeep-alive: 5\r\nserver: s\r\n\
          set-cookie: a\r\nset-cookie: b\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\ncontent-length: 2\r\n\r\nok",
     );
     let proxy = Proxy::to(&[&behind.url()]);
-    let answer = proxy.get();
+    let response = proxy.get();
     assert_eq!(
-        answer,
+        response,
         "HTTP/1.1 207 Multi-Status\r\nserver: s\r\nset-cookie: a\r\nset-cookie: b\r\n\
          date: Thu, 01 Jan 1970 00:00:00 GMT\r\ncontent-length: 2\r\n\r\nok"
     );
 }
 
 #[test]
-fn answers_without_content_pass() {
-    for (method, answer, expected) in [
+fn responses_without_content_pass() {
+    for (method, response, expected) in [
         ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n", "content-length: 7"),
         (
             "GET",
@@ -92,7 +92,7 @@ fn answers_without_content_pass() {
         ),
         ("GET", "HTTP/1.1 204 No Content\r\nx-a: 1\r\n\r\n", "x-a: 1"),
     ] {
-        let behind = Behind::answering(answer);
+        let behind = Behind::answering(response);
         let proxy = Proxy::to(&[&behind.url()]);
         let mut talk = proxy.connect();
         for _ in 0..2 {
@@ -105,7 +105,7 @@ fn answers_without_content_pass() {
 }
 
 #[test]
-fn interim_answers_pass() {
+fn interim_responses_pass() {
     let behind = Behind::answering(
         "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
     );

@@ -69,8 +69,8 @@ fn an_outstanding_flood_is_turned_away() {
     while behind.connections() == 0 {
         std::thread::yield_now();
     }
-    let answer = proxy.get();
-    assert!(answer.contains("connection_limit_reached"), "{answer}");
+    let response = proxy.get();
+    assert!(response.contains("connection_limit_reached"), "{response}");
     first.abort();
 }
 
@@ -87,7 +87,7 @@ fn a_client_that_goes_away_ends_its_request_upstream() {
     let mut talk = proxy.connect();
     talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     // A client that closes with something unread resets: one that only ends its side still wants its response.
-    talk.stream.peek(&mut [0]).expect("the answer begins");
+    talk.stream.peek(&mut [0]).expect("the response begins");
     drop(talk);
     receiver.recv_timeout(Duration::from_secs(10)).expect("the upstream's connection ends too");
 }
@@ -170,29 +170,29 @@ fn a_connection_that_takes_too_long_to_make_is_given_up() {
     };
     let proxy = Proxy::limited(&[&format!("http://{address}")], limits);
     let begun = Instant::now();
-    let answer = proxy.get();
-    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
-    assert!(answer.contains("error=connection_timeout"), "{answer}");
+    let response = proxy.get();
+    assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
+    assert!(response.contains("error=connection_timeout"), "{response}");
     assert!(begun.elapsed() >= connect_timeout);
     let stats = &proxy.settings.stats()[0];
     assert_eq!((stats.timeouts, stats.connect_failures), (1, 1), "{stats:?}");
 }
 
 #[test]
-fn an_answer_with_too_large_a_head_is_no_answer() {
+fn a_response_with_too_large_a_head_is_no_response() {
     let long = "x".repeat(1 << 20);
     let many = "x: 1\r\n".repeat(10_000);
     for fields in [format!("x: {long}\r\n"), many] {
         let behind = Behind::new(move |talk, _| {
             talk.head();
-            let answer = format!("HTTP/1.1 200 OK\r\n{fields}content-length: 0\r\n\r\n");
+            let response = format!("HTTP/1.1 200 OK\r\n{fields}content-length: 0\r\n\r\n");
             // It is not read to its end.
-            let _ = std::io::Write::write_all(&mut talk.stream, answer.as_bytes());
+            let _ = std::io::Write::write_all(&mut talk.stream, response.as_bytes());
         });
         let proxy = Proxy::to(&[&behind.url()]);
-        let answer = proxy.get();
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-        assert!(answer.contains("error=http_protocol_error"), "{answer}");
+        let response = proxy.get();
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+        assert!(response.contains("error=http_protocol_error"), "{response}");
         assert_eq!(behind.connections(), 1, "it has acted on the request");
     }
 }

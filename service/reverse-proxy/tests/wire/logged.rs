@@ -10,8 +10,8 @@ use crate::scene::{Behind, Proxy, settings};
 
 /// A proxy to `behind` is talked to; the lines of its log.
 fn logged(behind: &Behind, talk: impl FnOnce(&Proxy)) -> Vec<String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
     let log = AccessLog::open(LogTarget::File(path.clone()), LogFormat::Json).expect("a log");
     let server = Server::new().access_log(&log);
     let proxy = Proxy::on(server, settings(&[&behind.url()]));
@@ -25,7 +25,7 @@ fn logged(behind: &Behind, talk: impl FnOnce(&Proxy)) -> Vec<String> {
 /// The number that stands in a field of a line.
 fn number(line: &str, field: &str) -> Option<u64> {
     let (_, rest) = line.split_once(&format!("\"{field}\":"))?;
-    let digits = rest.split(|octet: char| !octet.is_ascii_digit()).next();
+    let digits = rest.split(|byte: char| !byte.is_ascii_digit()).next();
     digits.map(|digits| digits.parse().expect("a number"))
 }
 

@@ -97,9 +97,9 @@ fn both_versions_come_before_http1_http2_and_tls_and_checks_have_one_too() {
             let mut talk = proxy.connect();
             let peer = talk.stream.local_addr().expect("an address");
             for _ in 0..2 {
-                let answer = ask(&mut talk);
+                let response = ask(&mut talk);
                 let expected = format!("{spoken} Some({peer})");
-                assert!(answer.ends_with(&expected), "{version:?} {scheme}: {answer}");
+                assert!(response.ends_with(&expected), "{version:?} {scheme}: {response}");
             }
             until(&proxy.settings, 0, |stats| stats.health_checks > 0);
             let stats = &proxy.settings.stats()[0];

@@ -141,10 +141,10 @@ impl Behind {
     }
 
     /// Answers each request of each connection alike.
-    pub(crate) fn answering(answer: &'static str) -> Self {
+    pub(crate) fn answering(response: &'static str) -> Self {
         Self::new(move |talk, _| {
             while !talk.head().is_empty() {
-                talk.send(answer);
+                talk.send(response);
             }
         })
     }

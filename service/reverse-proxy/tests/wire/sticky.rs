@@ -16,8 +16,8 @@ fn cookie() -> StickyCookie {
 }
 
 /// The cookie that a response sets, with its attributes.
-fn set_cookie(answer: &str) -> Option<&str> {
-    answer.lines().find_map(|line| line.strip_prefix("set-cookie: "))
+fn set_cookie(response: &str) -> Option<&str> {
+    response.lines().find_map(|line| line.strip_prefix("set-cookie: "))
 }
 
 fn get(proxy: &Proxy, fields: &str) -> String {
@@ -92,9 +92,9 @@ fn a_retry_at_another_upstream_sets_its_cookie() {
     let proxy = Proxy::with(settings(&[&url, &well.url()]).sticky(&cookie()));
     let names: Vec<String> = (0..4)
         .map(|_| {
-            let answer = get(&proxy, "");
-            assert!(answer.ends_with('a'), "{answer}");
-            set_cookie(&answer).expect("a cookie").to_owned()
+            let response = get(&proxy, "");
+            assert!(response.ends_with('a'), "{response}");
+            set_cookie(&response).expect("a cookie").to_owned()
         })
         .collect();
     assert!(names.iter().all(|name| *name == names[0]), "{names:?}");
@@ -104,8 +104,8 @@ fn a_retry_at_another_upstream_sets_its_cookie() {
 fn errors_of_the_proxy_itself_set_no_cookie() {
     let behind = Behind::new(|talk, _| drop(talk.head()));
     let proxy = Proxy::with(settings(&[&behind.url()]).sticky(&cookie()));
-    let answer = get(&proxy, "");
-    assert!(answer.starts_with("HTTP/1.1 502") && set_cookie(&answer).is_none(), "{answer}");
+    let response = get(&proxy, "");
+    assert!(response.starts_with("HTTP/1.1 502") && set_cookie(&response).is_none(), "{response}");
 }
 
 #[test]

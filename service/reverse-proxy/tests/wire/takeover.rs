@@ -183,8 +183,8 @@ fn the_next_address_of_a_name_is_no_repetition_and_no_failure() {
     let addresses = vec![closed_port(), closed_port(), behind.address];
     let proxy = named_proxy(addresses, ProxyLimits::default());
     let post = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
-    let answer = proxy.ask(post);
-    assert!(answer.ends_with("ok"), "{answer}");
+    let response = proxy.ask(post);
+    assert!(response.ends_with("ok"), "{response}");
     let stats = &proxy.settings.stats()[0];
     let counted = (stats.connect_failures, stats.failures, stats.retries, stats.ejections);
     assert_eq!(counted, (2, 0, 0, 0), "{stats:?}");
@@ -194,8 +194,8 @@ fn the_next_address_of_a_name_is_no_repetition_and_no_failure() {
 fn when_no_address_of_a_name_is_there_each_was_tried_once() {
     let proxy = named_proxy(vec![closed_port(), closed_port()], ProxyLimits::default());
     for asked in 1..=2 {
-        let answer = proxy.get();
-        assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+        let response = proxy.get();
+        assert!(response.starts_with("HTTP/1.1 502"), "{response}");
         let stats = &proxy.settings.stats()[0];
         assert_eq!((stats.connect_failures, stats.failures), (2 * asked, asked), "{stats:?}");
     }

@@ -46,8 +46,8 @@ fn an_upstream_gets_the_certificate_and_is_known_by_the_name() {
         }
     };
     let proxy = Proxy::with(settings(true).identity(identity.clone()).expect("a certificate"));
-    let answer = proxy.get();
-    assert!(answer.ends_with("Some(\"backend.internal\") true"), "{answer}");
+    let response = proxy.get();
+    assert!(response.ends_with("Some(\"backend.internal\") true"), "{response}");
     until(&proxy.settings, 0, |stats| stats.health_checks > 0);
     assert_eq!(proxy.settings.stats()[0].health_check_failures, 0);
     let without = Proxy::with(settings(false)).get();
@@ -62,6 +62,6 @@ fn an_upstream_gets_the_certificate_and_is_known_by_the_name() {
 #[test]
 fn a_server_name_that_is_none_is_refused() {
     let upstream = Upstream::parse("https://127.0.0.1:1").expect("an upstream");
-    let settings = ProxySettings::trusting(vec![upstream], &Trust::Anybody).expect("settings");
+    let settings = ProxySettings::trusting(vec![upstream], &Trust::Any).expect("settings");
     assert!(settings.server_name("a b").is_err());
 }

@@ -190,18 +190,18 @@ fn a_hundred_megabytes_pass_each_way_through_a_tunnel_from_any_version_to_any() 
 
 #[test]
 fn a_refused_websocket_is_no_tunnel_in_any_version() {
-    for (answer, expected) in [
+    for (response, expected) in [
         ("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno", "HTTP/1.1 403"),
         // For an extended CONNECT this would be a tunnel.
         ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno", "HTTP/1.1 502"),
     ] {
-        let behind = Behind::answering(answer);
+        let behind = Behind::answering(response);
         let proxies = chain(&behind.url(), 1);
         let mut talk = proxies[1].connect();
         for _ in 0..2 {
             talk.send(REQUEST);
-            let answer = talk.message();
-            assert!(answer.starts_with(expected), "{answer}");
+            let response = talk.message();
+            assert!(response.starts_with(expected), "{response}");
         }
     }
 }
@@ -240,11 +240,11 @@ fn a_tunnel_goes_by_http1_when_the_upstreams_http2_takes_none() {
 fn where_http1_is_not_allowed_the_reason_is_told() {
     let behind = Behind::new(without_extended_connect);
     let proxy = Proxy::to(&[&format!("h2c://{}", behind.address)]);
-    let answer = proxy.ask(REQUEST);
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    let response = proxy.ask(REQUEST);
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
     assert!(
-        answer.contains("the upstream's HTTP/2 does not support extended CONNECT, and"),
-        "{answer}"
+        response.contains("the upstream's HTTP/2 does not support extended CONNECT, and"),
+        "{response}"
     );
 }
 
@@ -259,8 +259,8 @@ fn passed(before: usize, request: &str, body: usize) -> (String, String) {
         talk.rest();
     });
     let proxies = chain(&behind.url(), before);
-    let answer = proxies.last().expect("one").ask(request);
-    (receiver.recv().expect("the upstream was asked"), answer)
+    let response = proxies.last().expect("one").ask(request);
+    (receiver.recv().expect("the upstream was asked"), response)
 }
 
 #[test]
@@ -275,8 +275,11 @@ fn a_request_with_content_goes_on_without_its_upgrade() {
                     "POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\
                      {framing}\r\n\r\n{sent}"
                 );
-                let (got, answer) = passed(before, &request, expected.len());
-                assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+                let (got, response) = passed(before, &request, expected.len());
+                assert!(
+                    response.starts_with("HTTP/1.1 200") && response.ends_with("ok"),
+                    "{response}"
+                );
                 assert!(got.contains(&format!("\r\n{framing}\r\n")), "{got}");
                 assert!(got.ends_with(&format!("\r\n\r\n{expected}")), "{got}");
                 assert!(!got.contains("upgrade"), "{got}");
@@ -291,8 +294,8 @@ fn over_http2_what_has_no_meaning_there_is_asked_for_without_it() {
         let request = format!(
             "{method} /p HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: foo/1\r\n\r\n"
         );
-        let (got, answer) = passed(1, &request, 0);
-        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+        let (got, response) = passed(1, &request, 0);
+        assert!(response.starts_with("HTTP/1.1 200") && response.ends_with("ok"), "{response}");
         assert!(got.starts_with(&format!("{method} /p HTTP/1.1\r\n")), "{got}");
         assert!(!got.contains("upgrade"), "{got}");
     }
@@ -307,8 +310,8 @@ fn http_and_tls_are_no_protocols_to_go_on_with() {
         ("upgrade: http/2.0, H2\r\n", None),
     ] {
         let request = format!("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\n{asked}\r\n");
-        let (got, answer) = passed(0, &request, 0);
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let (got, response) = passed(0, &request, 0);
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
         let line = got.lines().find_map(|line| line.strip_prefix("upgrade: "));
         assert_eq!(line, passes, "{got}");
     }
@@ -326,9 +329,9 @@ fn a_switch_to_what_was_not_asked_for_is_no_tunnel() {
         });
         let proxy = Proxy::to(&[&behind.url()]);
         let request = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c, x\r\n\r\n";
-        let answer = proxy.ask(request);
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{granted}: {answer}");
-        assert!(answer.contains("error=http_upgrade_failed"), "{answer}");
+        let response = proxy.ask(request);
+        assert!(response.starts_with("HTTP/1.1 502 "), "{granted}: {response}");
+        assert!(response.contains("error=http_upgrade_failed"), "{response}");
     }
 }
 
@@ -384,8 +387,8 @@ fn an_extended_connect_with_a_length_that_is_refused_leaves_its_connection_free(
         assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nupgrade: websocket\r\n"), "{head}");
         assert!(!head.contains("content-length"), "what follows is the tunnel: {head}");
-        let answer = proxy.get();
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let response = proxy.get();
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         heads.recv_timeout(Duration::from_secs(20)).expect("it is passed on");
     }
     assert_eq!(behind.connections(), 1);
@@ -394,10 +397,10 @@ fn an_extended_connect_with_a_length_that_is_refused_leaves_its_connection_free(
 #[test]
 fn a_plain_connect_goes_nowhere() {
     let proxy = Proxy::to(&["http://127.0.0.1:1"]);
-    let answer = proxy.ask("CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n");
-    assert!(answer.starts_with("HTTP/1.1 501 "), "{answer}");
+    let response = proxy.ask("CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n");
+    assert!(response.starts_with("HTTP/1.1 501 "), "{response}");
     assert!(
-        answer.contains("error=http_request_denied; details=\"this is a reverse proxy"),
-        "{answer}"
+        response.contains("error=http_request_denied; details=\"this is a reverse proxy"),
+        "{response}"
     );
 }

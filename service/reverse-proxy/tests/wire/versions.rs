@@ -78,24 +78,27 @@ impl Drop for Origin {
 
 fn exercise(talk: &mut Talk, version: &str) {
     talk.send("GET /version HTTP/1.1\r\nhost: a\r\n\r\n");
-    let answer = talk.message();
-    assert!(answer.ends_with(version), "{answer}");
+    let response = talk.message();
+    assert!(response.ends_with(version), "{response}");
     for length in [0, 10, 100_000, 2_000_000] {
         let body: String = (0..length).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
         talk.send(&format!(
             "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{body}"
         ));
-        let answer = talk.message();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer:.300}");
-        assert!(answer.split_once("\r\n\r\n").expect("a head").1 == body, "{length} bytes");
+        let response = talk.message();
+        assert!(response.starts_with("HTTP/1.1 200"), "{response:.300}");
+        assert!(response.split_once("\r\n\r\n").expect("a head").1 == body, "{length} bytes");
         talk.send("POST /echo HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
         for piece in body.as_bytes().chunks(40_000) {
             let piece = String::from_utf8_lossy(piece);
             talk.send(&format!("{:x}\r\n{piece}\r\n", piece.len()));
         }
         talk.send("0\r\n\r\n");
-        let answer = talk.message();
-        assert!(answer.split_once("\r\n\r\n").expect("a head").1 == body, "{length} bytes chunked");
+        let response = talk.message();
+        assert!(
+            response.split_once("\r\n\r\n").expect("a head").1 == body,
+            "{length} bytes chunked"
+        );
     }
     talk.send("HEAD /version HTTP/1.1\r\nhost: a\r\n\r\nGET /later HTTP/1.1\r\nhost: a\r\n\r\n");
     assert!(talk.head().starts_with("HTTP/1.1 200"));
@@ -143,8 +146,8 @@ fn over_http3_clients_that_read_nothing_keep_no_other_back() {
         assert!(!client.peek(1).is_empty());
     }
     for _ in 0..20 {
-        let answer = proxy.ask("GET /small HTTP/1.1\r\nhost: a\r\n\r\n");
-        assert!(answer.ends_with("small"), "{answer}");
+        let response = proxy.ask("GET /small HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert!(response.ends_with("small"), "{response}");
     }
     for mut client in clients {
         assert!(client.head().starts_with("HTTP/1.1 200"));
@@ -191,14 +194,14 @@ fn many_requests_share_one_connection_behind() {
 
 #[test]
 fn a_unix_socket_stands_behind() {
-    let folder = std::env::temp_dir().join(format!("bolide-proxy-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let url = format!("unix:{}", folder.join("socket").display());
+    let directory = std::env::temp_dir().join(format!("bolide-proxy-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let url = format!("unix:{}", directory.join("socket").display());
     let running = Server::new().workers(1).http(&url).start(origin).expect("a socket");
     let proxy = Proxy::to(&[&url]);
     exercise(&mut proxy.connect(), "HTTP/1.1");
     drop(proxy);
     running.shut_down();
     running.join().expect("no worker failed");
-    std::fs::remove_dir(&folder).expect("the socket's file is gone");
+    std::fs::remove_dir(&directory).expect("the socket's file is gone");
 }

@@ -69,8 +69,8 @@ fn an_upstream_whose_checks_fail_is_not_asked_until_they_succeed() {
     );
     is_well.store(true, Ordering::SeqCst);
     until(&proxy.settings, 0, |stats| !stats.is_down);
-    let answers: Vec<_> = (0..2).map(|_| proxy.get()).collect();
-    assert!(answers.iter().any(|answer| answer.ends_with('a')), "{answers:?}");
+    let responses: Vec<_> = (0..2).map(|_| proxy.get()).collect();
+    assert!(responses.iter().any(|response| response.ends_with('a')), "{responses:?}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_name_that_has_no_address_any_more_keeps_the_one_it_had() {
 }
 
 #[test]
-fn the_state_of_the_pool_and_the_time_of_answers_are_shown() {
+fn the_state_of_the_pool_and_the_time_of_responses_are_shown() {
     let (began, goes_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let gates = (Arc::clone(&began), Arc::clone(&goes_on));
     let behind = Behind::new(move |talk, _| {

@@ -39,7 +39,7 @@ pub(crate) struct Observed {
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) profile: Option<Profile>,
     pub(crate) server_timing: bool,
-    /// Somebody watches whether the workers are stuck.
+    /// A watchdog looks whether the workers are stuck.
     pub(crate) beats: Option<Beats>,
     /// From when on a turn is counted as a long one.
     pub(crate) long_turn: Duration,

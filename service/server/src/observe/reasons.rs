@@ -57,15 +57,15 @@ mod tests {
     use super::*;
 
     /// The first string after each `mark` in the sources of a crate.
-    fn names_after(mark: &str, folder: &str) -> Vec<String> {
+    fn names_after(mark: &str, directory: &str) -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut names = Vec::new();
-        let mut folders = vec![root.join(folder).join("src")];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
+        let mut directories = vec![root.join(directory).join("src")];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path);
+                    directories.push(path);
                     continue;
                 }
                 // Not this file, which has the marks.
@@ -101,7 +101,7 @@ mod tests {
     /// Every name under which an exchange can be said to have been aborted, from the sources.
     fn aborts() -> Vec<String> {
         let mut names = Vec::new();
-        for (mark, folder) in [
+        for (mark, directory) in [
             ("AbortReason::new(Blame::Peer,", "protocol/h2"),
             ("AbortReason::new(Blame::Circumstance,", "protocol/h2"),
             ("Role::Server => by_peer(", "protocol/h2"),
@@ -115,7 +115,7 @@ mod tests {
             ("let name = if answered {", "service/server"),
             ("exchange-timeout\" } else {", "service/server"),
         ] {
-            names.extend(names_after(mark, folder));
+            names.extend(names_after(mark, directory));
         }
         // Only clients are told so.
         names.retain(|name| name != "not-served");
@@ -149,12 +149,12 @@ mod tests {
 
     #[test]
     fn every_timeout_is_known_as_a_limit() {
-        for (mark, folder) in [
+        for (mark, directory) in [
             ("Failure::timeout(", "protocol/h1"),
             ("Fault::circumstance(", "protocol/h2"),
             ("CloseReason::circumstance(\"", "protocol/connection"),
         ] {
-            for name in names_after(mark, folder) {
+            for name in names_after(mark, directory) {
                 // A mark with its quote is followed by the name itself.
                 if name.ends_with("-timeout") {
                     assert_eq!(Class::of(&name), Class::Limit, "{name}");

@@ -20,7 +20,7 @@ impl From<String> for Response {
 
 impl From<Bytes> for Response {
     fn from(body: Bytes) -> Self {
-        Self::octets(body)
+        Self::bytes(body)
     }
 }
 
@@ -36,7 +36,7 @@ impl From<StatusCode> for Response {
 
 impl From<Vec<u8>> for Response {
     fn from(body: Vec<u8>) -> Self {
-        Self::octets(body)
+        Self::bytes(body)
     }
 }
 

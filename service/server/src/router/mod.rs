@@ -1,4 +1,4 @@
-//! Which handler answers which path and method.
+//! Which handler takes which path and method.
 
 mod alternatives;
 mod below;

@@ -32,7 +32,7 @@ impl<H: Handler> Handler for Deferring<H> {
 }
 
 fn router() -> Router {
-    let echo = || body_limit(4 << 20, collect(|_, body: Bytes| Response::octets(body)));
+    let echo = || body_limit(4 << 20, collect(|_, body: Bytes| Response::bytes(body)));
     Router::new()
         .handle(Method::POST, "/once", Deferring(Rc::new(echo())))
         .handle(Method::POST, "/twice", Deferring(Rc::new(Deferring(Rc::new(echo())))))

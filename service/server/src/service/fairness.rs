@@ -199,8 +199,7 @@ fn a_connection_with_one_byte_records_lets_the_others_have_their_turns_and_is_re
     let router = Router::new()
         .post("/count", move |_: &mut Request<'_>| Reply::Exchange(Box::new(body.clone())));
     let (server, _) = tls(SystemTime::now);
-    let client =
-        ClientTls::new(&Trust::Anybody, &[], WallClock(SystemTime::now)).expect("settings");
+    let client = ClientTls::new(&Trust::Any, &[], WallClock(SystemTime::now)).expect("settings");
     let buffer_bytes = 1 << 20;
     let segment_bytes = buffer_bytes..=buffer_bytes;
     let faults = Faults { segment_bytes, buffer_bytes, ..Faults::none() };

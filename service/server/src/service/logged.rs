@@ -13,10 +13,10 @@ use bolide_observability::{Profile, Stage};
 
 /// Time that the handlers and the client wait for, in milliseconds.
 const BODY_MS: u64 = 30;
-const ANSWER_MS: u64 = 20;
+const RESPONSE_MS: u64 = 20;
 const REST_MS: u64 = 40;
 
-/// Answers a while after it has the whole request, and completes its answer a while after that.
+/// Answers a while after it has the whole request, and completes its response a while after that.
 #[derive(Debug, Default)]
 struct Slow {
     started: bool,
@@ -28,7 +28,7 @@ impl Exchange for Slow {
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         io.consumed(data.len());
         if end == End::Yes {
-            io.wake_at(Some(io.now() + Duration::from_millis(ANSWER_MS)));
+            io.wake_at(Some(io.now() + Duration::from_millis(RESPONSE_MS)));
         }
     }
 
@@ -54,8 +54,8 @@ fn router() -> Router {
 
 /// Serves a client until nothing happens any more. Returns what the log says.
 fn logged(profile: &Profile, client: impl FnMut(&mut Wire<'_>) + 'static) -> Vec<String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
     let log = AccessLog::open(LogTarget::File(path.clone()), LogFormat::Json).expect("a log");
     let observed = Observed {
         access_log: Some(log.clone()),
@@ -77,7 +77,7 @@ fn logged(profile: &Profile, client: impl FnMut(&mut Wire<'_>) + 'static) -> Vec
 /// The number that stands in a field of a line.
 fn number(line: &str, field: &str) -> Option<u64> {
     let (_, rest) = line.split_once(&format!("\"{field}\":"))?;
-    let digits = rest.split(|octet: char| !octet.is_ascii_digit()).next();
+    let digits = rest.split(|byte: char| !byte.is_ascii_digit()).next();
     digits.map(|digits| digits.parse().expect("a number"))
 }
 
@@ -94,8 +94,8 @@ fn a_line_says_how_long_each_stage_of_a_slow_request_took() {
         }
     });
     let [line] = &lines[..] else { panic!("one line: {lines:?}") };
-    let answer = BODY_MS + ANSWER_MS;
-    for (field, ms) in [("receive_us", BODY_MS), ("response_us", answer), ("send_us", REST_MS)] {
+    let response = BODY_MS + RESPONSE_MS;
+    for (field, ms) in [("receive_us", BODY_MS), ("response_us", response), ("send_us", REST_MS)] {
         let us = number(line, field).unwrap_or_else(|| panic!("no {field} in {line}"));
         // Alarms may come some milliseconds late.
         assert!((ms * 1000..(ms + 10) * 1000).contains(&us), "{field} is {us} in {line}");

@@ -153,7 +153,7 @@ fn ask(requests: &[&str]) -> Vec<String> {
 fn ask_of(router: fn() -> Router, requests: &[&str]) -> Vec<String> {
     let server = Server::new().workers(1).http("127.0.0.1:0").start(router).unwrap();
     let address = server.addresses()[0].unwrap();
-    let answers = requests.iter().map(|request| {
+    let responses = requests.iter().map(|request| {
         let mut stream = TcpStream::connect(address).unwrap();
         write!(
             stream,
@@ -161,14 +161,14 @@ fn ask_of(router: fn() -> Router, requests: &[&str]) -> Vec<String> {
             request.replace("\r\n\r\n", "\r\nhost: h\r\nconnection: close\r\n\r\n")
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
     });
-    let answers = answers.collect();
+    let responses = responses.collect();
     server.shut_down();
     server.join().unwrap();
-    answers
+    responses
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_policy_holds_for_every_final_response() {
     let gets = ["/shared", "/panics", "/own", "/forbidden", "/twice", "/plain"];
     let gets: Vec<String> =
         gets.iter().map(|path| format!("GET {path} HTTP/1.1\r\n\r\n")).collect();
-    let answers = ask(&gets.iter().map(String::as_str).collect::<Vec<_>>());
+    let responses = ask(&gets.iter().map(String::as_str).collect::<Vec<_>>());
     let expected = [
         ("200", 1, "shared"),
         ("500", 1, "page of 500"),
@@ -185,14 +185,14 @@ fn a_policy_holds_for_every_final_response() {
         ("200", 2, "twice"),
         ("404", 0, "404 Not Found\n"),
     ];
-    for (answer, (status, count, body)) in answers.iter().zip(expected) {
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-        assert_eq!(answer.matches("x-policy: 1\r\n").count(), count, "{answer}");
-        assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{answer}");
-        assert_eq!(answer.matches("content-type: ").count(), 1, "{answer}");
+    for (response, (status, count, body)) in responses.iter().zip(expected) {
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
+        assert_eq!(response.matches("x-policy: 1\r\n").count(), count, "{response}");
+        assert!(response.ends_with(&format!("\r\n\r\n{body}")), "{response}");
+        assert_eq!(response.matches("content-type: ").count(), 1, "{response}");
     }
-    assert!(answers[0].contains("x-shared: 1\r\n"), "{}", answers[0]);
-    assert!(answers[1].contains("content-type: text/x-page\r\n"), "{}", answers[1]);
+    assert!(responses[0].contains("x-shared: 1\r\n"), "{}", responses[0]);
+    assert!(responses[1].contains("content-type: text/x-page\r\n"), "{}", responses[1]);
 }
 
 #[test]
@@ -201,13 +201,13 @@ fn a_policy_holds_for_requests_that_no_route_takes() {
         || Router::new().get("/get", |_| "got").refusals(ruled(|_: &mut Request<'_>| "never"));
     let requests = ["GET /none", "POST /get", "BREW /none", "GET /get"];
     let requests = requests.map(|line| format!("{line} HTTP/1.1\r\n\r\n"));
-    let answers = ask_of(router, &requests.each_ref().map(String::as_str));
+    let responses = ask_of(router, &requests.each_ref().map(String::as_str));
     let expected =
         [("404", 1, "page of 404"), ("405", 1, ""), ("501", 1, "page of 501"), ("200", 0, "got")];
-    for (answer, (status, count, body)) in answers.iter().zip(expected) {
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-        assert_eq!(answer.matches("x-policy: 1\r\n").count(), count, "{answer}");
-        assert!(answer.ends_with(body), "{answer}");
+    for (response, (status, count, body)) in responses.iter().zip(expected) {
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
+        assert_eq!(response.matches("x-policy: 1\r\n").count(), count, "{response}");
+        assert!(response.ends_with(body), "{response}");
     }
 }
 
@@ -216,21 +216,21 @@ fn a_policy_holds_for_bodies_that_are_refused_and_responses_that_take_too_long()
     let announced = "POST /small HTTP/1.1\r\ncontent-length: 4\r\n\r\nabcd";
     let chunked =
         "POST /small HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n";
-    for (answer, status) in
+    for (response, status) in
         ask(&[announced, chunked, "GET /slow HTTP/1.1\r\n\r\n"]).iter().zip(["413", "413", "503"])
     {
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-        assert!(answer.contains("x-policy: 1\r\n"), "{answer}");
-        assert!(answer.ends_with(&format!("page of {status}")), "{answer}");
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
+        assert!(response.contains("x-policy: 1\r\n"), "{response}");
+        assert!(response.ends_with(&format!("page of {status}")), "{response}");
     }
 }
 
 #[test]
 fn an_inner_handler_sees_the_derived_head_also_when_it_is_asked_later() {
-    let answers = ask(&["GET /rewritten?a=1 HTTP/1.1\r\n\r\n", "GET /later HTTP/1.1\r\n\r\n"]);
-    assert!(answers[0].ends_with("/other Some(\"b=2\")"), "{}", answers[0]);
-    assert!(answers[0].contains("x-policy: 1\r\n"), "{}", answers[0]);
-    assert!(answers[1].ends_with("/other None"), "{}", answers[1]);
+    let responses = ask(&["GET /rewritten?a=1 HTTP/1.1\r\n\r\n", "GET /later HTTP/1.1\r\n\r\n"]);
+    assert!(responses[0].ends_with("/other Some(\"b=2\")"), "{}", responses[0]);
+    assert!(responses[0].contains("x-policy: 1\r\n"), "{}", responses[0]);
+    assert!(responses[1].ends_with("/other None"), "{}", responses[1]);
 }
 
 #[test]
@@ -253,8 +253,11 @@ fn a_route_whose_condition_does_not_hold_is_not_there() {
             if target.starts_with("/shared") && method == "DELETE" {
                 continue;
             }
-            let answer = &ask(&[&format!("{method} {target} HTTP/1.1\r\n\r\n")])[0];
-            assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{method} {target}: {answer}");
+            let response = &ask(&[&format!("{method} {target} HTTP/1.1\r\n\r\n")])[0];
+            assert!(
+                response.ends_with(&format!("\r\n\r\n{body}")),
+                "{method} {target}: {response}"
+            );
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn burn() {
     NOW.set(NOW.get() + PLANTED_NS);
 }
 
-/// Burns whenever somebody asks for the time of day.
+/// Burns whenever the time of day is asked for.
 fn burning_clock() -> SystemTime {
     burn();
     wall_clock()
@@ -135,13 +135,13 @@ fn ask(profile: &Profile, paths: &[&str]) -> ProfileSnapshot {
 fn ask_over_tls(simulation: &mut Simulation<HttpService>, client: &ClientTls, path: &str) {
     let listener = simulation.listen();
     let (method, path, body) = (Method::GET, path.to_owned(), Vec::new());
-    let exchange = Exchange { method, path, body, answer: Vec::new() };
-    let answers = Rc::new(RefCell::new(vec![(Vec::new(), false)]));
-    let mut client = Multiplexed::new(vec![exchange], Rc::clone(&answers), Some(client));
+    let exchange = Exchange { method, path, body, response: Vec::new() };
+    let responses = Rc::new(RefCell::new(vec![(Vec::new(), false)]));
+    let mut client = Multiplexed::new(vec![exchange], Rc::clone(&responses), Some(client));
     let client = move |wire: &mut Wire<'_>| client.advance(wire);
     simulation.connect_after(Duration::ZERO, listener, client);
     simulation.run_for(Duration::from_secs(60));
-    assert!(answers.borrow()[0].1, "no answer");
+    assert!(responses.borrow()[0].1, "no response");
 }
 
 /// Returns what the stages took, in the number of what is planted; nothing else takes any time.

@@ -70,7 +70,7 @@ impl BodyStream for Fill {
     }
 }
 
-/// How long the longest answers are that come from a file in part, in bytes.
+/// How long the longest responses are that come from a file in part, in bytes.
 const FILE_BYTES: usize = 70_000;
 
 /// A file of what `/fill/{n}` is made of.
@@ -88,7 +88,7 @@ pub(super) fn tls(clock: fn() -> SystemTime) -> (ServerTls, ClientTls) {
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
     let server = ServerTls::new(&identity, WallClock(clock)).expect("settings");
-    let client = ClientTls::new(&Trust::Anybody, &[Alpn::H2], WallClock(wall_clock));
+    let client = ClientTls::new(&Trust::Any, &[Alpn::H2], WallClock(wall_clock));
     (server, client.expect("settings"))
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Exchange {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Vec<u8>,
-    pub(super) answer: Vec<u8>,
+    pub(super) response: Vec<u8>,
 }
 
 fn exchange(random: &mut Random) -> Exchange {
@@ -120,18 +120,18 @@ fn exchange(random: &mut Random) -> Exchange {
             method: Method::GET,
             path: "/ping".to_owned(),
             body: Vec::new(),
-            answer: b"pong".to_vec(),
+            response: b"pong".to_vec(),
         },
         1 => Exchange {
             method: Method::GET,
             path: format!("/fill/{length}"),
             body: Vec::new(),
-            answer: (0..length as u64).map(fill_byte).collect(),
+            response: (0..length as u64).map(fill_byte).collect(),
         },
         _ => {
             let body = random.bytes(length);
             let (method, path) = (Method::POST, "/back".to_owned());
-            Exchange { method, path, body: body.clone(), answer: body }
+            Exchange { method, path, body: body.clone(), response: body }
         }
     }
 }
@@ -158,15 +158,15 @@ fn on_the_wire(exchange: &Exchange, chunked: bool) -> Vec<u8> {
 }
 
 /// The bytes of its response.
-fn answer_on_the_wire(exchange: &Exchange) -> Vec<u8> {
+fn response_on_the_wire(exchange: &Exchange) -> Vec<u8> {
     let kind = match exchange.path.as_str() {
         "/ping" => "content-type: text/plain; charset=utf-8\r\n",
         "/back" => "content-type: application/octet-stream\r\n",
         _ => "",
     };
-    let length = exchange.answer.len();
+    let length = exchange.response.len();
     let head = format!("HTTP/1.1 200 OK\r\n{kind}content-length: {length}\r\ndate: {DATE}\r\n\r\n");
-    [head.as_bytes(), &exchange.answer].concat()
+    [head.as_bytes(), &exchange.response].concat()
 }
 
 /// A client that pipelines all of its requests and then ends its side.
@@ -175,7 +175,7 @@ fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
     let exchanges: Vec<_> = (0..random.within(1..=6)).map(|_| exchange(&mut random)).collect();
     let requests: Vec<u8> =
         exchanges.iter().flat_map(|one| on_the_wire(one, random.within(0..=1) == 0)).collect();
-    let expected = exchanges.iter().flat_map(answer_on_the_wire).collect();
+    let expected = exchanges.iter().flat_map(response_on_the_wire).collect();
     let client = move |wire: &mut Wire<'_>| {
         if wire.is_new() {
             wire.send(&requests);
@@ -186,7 +186,7 @@ fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
 }
 
 /// Responses of an HTTP/2 client, by exchange.
-pub(super) type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
+pub(super) type Responses = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
 
 /// A client of our own core that opens all of its streams at once.
 pub(super) struct Multiplexed {
@@ -201,11 +201,15 @@ pub(super) struct Multiplexed {
     read: usize,
     exchanges: Vec<Exchange>,
     asked: Vec<ExchangeId>,
-    answers: Answers,
+    responses: Responses,
 }
 
 impl Multiplexed {
-    pub(super) fn new(exchanges: Vec<Exchange>, answers: Answers, tls: Option<&ClientTls>) -> Self {
+    pub(super) fn new(
+        exchanges: Vec<Exchange>,
+        responses: Responses,
+        tls: Option<&ClientTls>,
+    ) -> Self {
         let start = Instant::now();
         let limits = ConnectionLimits::default();
         // Prior knowledge: what ALPN decides over TLS is decided by the first bytes here, which a
@@ -229,7 +233,7 @@ impl Multiplexed {
             read: 0,
             exchanges,
             asked: Vec::new(),
-            answers,
+            responses,
         }
     }
 
@@ -284,10 +288,10 @@ impl Multiplexed {
             };
             connection.consumed(&mut cx, id, data.len());
             let place = self.asked.iter().position(|asked| *asked == id).expect("it was asked");
-            let mut answers = self.answers.borrow_mut();
-            answers[place].0.extend_from_slice(&data);
-            answers[place].1 |= end == End::Yes;
-            if answers.iter().all(|(_, ended)| *ended) {
+            let mut responses = self.responses.borrow_mut();
+            responses[place].0.extend_from_slice(&data);
+            responses[place].1 |= end == End::Yes;
+            if responses.iter().all(|(_, ended)| *ended) {
                 connection.shut_down(&mut cx);
             }
         }
@@ -297,18 +301,18 @@ impl Multiplexed {
 fn multiplex(
     seed: u64,
     tls: Option<&ClientTls>,
-) -> (impl FnMut(&mut Wire<'_>) + use<>, Vec<Exchange>, Answers) {
+) -> (impl FnMut(&mut Wire<'_>) + use<>, Vec<Exchange>, Responses) {
     let mut random = Random::new(seed);
     let exchanges: Vec<_> = (0..random.within(1..=8)).map(|_| exchange(&mut random)).collect();
-    let answers: Answers = Rc::new(RefCell::new(vec![(Vec::new(), false); exchanges.len()]));
-    let mut client = Multiplexed::new(exchanges.clone(), Rc::clone(&answers), tls);
-    (move |wire: &mut Wire<'_>| client.advance(wire), exchanges, answers)
+    let responses: Responses = Rc::new(RefCell::new(vec![(Vec::new(), false); exchanges.len()]));
+    let mut client = Multiplexed::new(exchanges.clone(), Rc::clone(&responses), tls);
+    (move |wire: &mut Wire<'_>| client.advance(wire), exchanges, responses)
 }
 
 struct Run {
     simulation: Simulation<HttpService>,
     pipelines: Vec<(ClientId, Vec<u8>)>,
-    streams: Vec<(ClientId, Vec<Exchange>, Answers)>,
+    streams: Vec<(ClientId, Vec<Exchange>, Responses)>,
 }
 
 fn run(seed: u64, faults: Faults) -> Run {
@@ -317,8 +321,8 @@ fn run(seed: u64, faults: Faults) -> Run {
     for number in 0..3 {
         let (client, expected) = pipeline(seed * 31 + number);
         pipelines.push((simulation.connect(client), expected));
-        let (client, exchanges, answers) = multiplex(seed * 37 + number, None);
-        streams.push((simulation.connect(client), exchanges, answers));
+        let (client, exchanges, responses) = multiplex(seed * 37 + number, None);
+        streams.push((simulation.connect(client), exchanges, responses));
     }
     simulation.run_for(LONG);
     assert_eq!(simulation.stats().panics, 0);
@@ -327,16 +331,16 @@ fn run(seed: u64, faults: Faults) -> Run {
 }
 
 /// Returns what clients over TLS got.
-fn run_over_tls(seed: u64, faults: Faults) -> (Vec<(Vec<Exchange>, Answers)>, Stats) {
+fn run_over_tls(seed: u64, faults: Faults) -> (Vec<(Vec<Exchange>, Responses)>, Stats) {
     let (server, client) = tls(wall_clock);
     let make = |_| service(Some(server));
     let mut simulation = Simulation::with(seed, faults, LoopLimits::default(), make);
     let listener = simulation.listen();
     let clients = (0..3)
         .map(|number| {
-            let (client, exchanges, answers) = multiplex(seed * 41 + number, Some(&client));
+            let (client, exchanges, responses) = multiplex(seed * 41 + number, Some(&client));
             simulation.connect_after(Duration::ZERO, listener, client);
-            (exchanges, answers)
+            (exchanges, responses)
         })
         .collect();
     simulation.run_for(LONG);
@@ -358,25 +362,25 @@ fn rough(seed: u64) -> Faults {
 }
 
 #[test]
-fn every_answer_arrives_through_a_rough_network() {
+fn every_response_arrives_through_a_rough_network() {
     for_each_seed(0..SEEDS, |seed| {
         let run = run(seed, rough(seed));
         for (client, expected) in &run.pipelines {
             let received = run.simulation.received(*client);
             assert!(received == *expected, "a pipeline's bytes differ");
         }
-        for (_, exchanges, answers) in &run.streams {
-            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
+        for (_, exchanges, responses) in &run.streams {
+            for (one, (response, ended)) in exchanges.iter().zip(&*responses.borrow()) {
                 assert!(
                     *ended,
                     "{} {} ends after {} of {} bytes: {:?}",
                     one.method,
                     one.path,
-                    answer.len(),
-                    one.answer.len(),
+                    response.len(),
+                    one.response.len(),
                     run.simulation.stats()
                 );
-                assert!(*answer == one.answer, "{} {}: other bytes", one.method, one.path);
+                assert!(*response == one.response, "{} {}: other bytes", one.method, one.path);
             }
         }
     });
@@ -388,16 +392,16 @@ fn no_wrong_byte_through_a_hostile_network() {
         let run = run(seed, Faults::hostile(&mut Random::new(seed)));
         for (client, expected) in &run.pipelines {
             let received = run.simulation.received(*client);
-            // A server that gave up waiting says so after complete answers; what a reset cut off is a
+            // A server that gave up waiting says so after complete responses; what a reset cut off is a
             // beginning of what would have come.
             let timeout = received.windows(13).position(|part| part == b"HTTP/1.1 408 ");
-            let answers = &received[..timeout.unwrap_or(received.len())];
-            assert!(expected.starts_with(answers), "a pipeline's bytes differ");
+            let responses = &received[..timeout.unwrap_or(received.len())];
+            assert!(expected.starts_with(responses), "a pipeline's bytes differ");
         }
-        for (_, exchanges, answers) in &run.streams {
-            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
-                assert!(one.answer.starts_with(answer), "{}: other bytes", one.path);
-                assert!(!*ended || *answer == one.answer, "{}: a short answer", one.path);
+        for (_, exchanges, responses) in &run.streams {
+            for (one, (response, ended)) in exchanges.iter().zip(&*responses.borrow()) {
+                assert!(one.response.starts_with(response), "{}: other bytes", one.path);
+                assert!(!*ended || *response == one.response, "{}: a short response", one.path);
             }
         }
     });
@@ -412,16 +416,16 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn every_answer_arrives_over_tls_through_a_rough_network() {
+fn every_response_arrives_over_tls_through_a_rough_network() {
     for_each_seed(0..SEEDS, |seed| {
         // Without file descriptors, connections that have not asked anything yet are shed.
         let faults = Faults { accept_failure: 0, ..rough(seed) };
         let (clients, stats) = run_over_tls(seed, faults);
-        for (exchanges, answers) in clients {
-            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
-                let (got, all) = (answer.len(), one.answer.len());
+        for (exchanges, responses) in clients {
+            for (one, (response, ended)) in exchanges.iter().zip(&*responses.borrow()) {
+                let (got, all) = (response.len(), one.response.len());
                 assert!(*ended, "{} {}: {got} of {all} bytes: {stats:?}", one.method, one.path);
-                assert!(*answer == one.answer, "{} {}: other bytes", one.method, one.path);
+                assert!(*response == one.response, "{} {}: other bytes", one.method, one.path);
             }
         }
     });
@@ -431,10 +435,10 @@ fn every_answer_arrives_over_tls_through_a_rough_network() {
 fn no_wrong_byte_over_tls_through_a_hostile_network() {
     for_each_seed(0..SEEDS, |seed| {
         let hostile = Faults::hostile(&mut Random::new(seed));
-        for (exchanges, answers) in run_over_tls(seed, hostile).0 {
-            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
-                assert!(one.answer.starts_with(answer), "{}: other bytes", one.path);
-                assert!(!*ended || *answer == one.answer, "{}: a short answer", one.path);
+        for (exchanges, responses) in run_over_tls(seed, hostile).0 {
+            for (one, (response, ended)) in exchanges.iter().zip(&*responses.borrow()) {
+                assert!(one.response.starts_with(response), "{}: other bytes", one.path);
+                assert!(!*ended || *response == one.response, "{}: a short response", one.path);
             }
         }
     });

@@ -52,13 +52,13 @@ impl OneThread {
         Self { worker, client }
     }
 
-    /// Sends `request` and turns the loop until `length` bytes have come back into `answer`.
-    fn exchange(&mut self, request: &[u8], answer: &mut [u8], length: usize) {
+    /// Sends `request` and turns the loop until `length` bytes have come back into `response`.
+    fn exchange(&mut self, request: &[u8], response: &mut [u8], length: usize) {
         self.client.write_all(request).unwrap();
         let mut received = 0;
         while received < length {
             self.worker.step(Some(Duration::from_millis(1))).unwrap();
-            match self.client.read(&mut answer[received..]) {
+            match self.client.read(&mut response[received..]) {
                 Ok(0) => panic!("the server closed"),
                 Ok(count) => received += count,
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
@@ -68,13 +68,13 @@ impl OneThread {
     }
 
     /// Reads whatever comes until nothing more does.
-    fn settle(&mut self, request: &[u8], answer: &mut [u8]) -> usize {
+    fn settle(&mut self, request: &[u8], response: &mut [u8]) -> usize {
         self.client.write_all(request).unwrap();
         let mut received = 0;
         let mut quiet = 0;
         while quiet < 5 {
             self.worker.step(Some(Duration::from_millis(1))).unwrap();
-            match self.client.read(&mut answer[received..]) {
+            match self.client.read(&mut response[received..]) {
                 Ok(count) => {
                     received += count;
                     quiet = 0;
@@ -88,16 +88,16 @@ impl OneThread {
 
 /// A thousand different requests over HTTP/1.1, one after the other, once twenty have been served.
 fn ask_over_http1(mut one: OneThread) -> allocation_counter::AllocationInfo {
-    let mut answer = vec![0; 65_536];
+    let mut response = vec![0; 65_536];
     let requests: Vec<_> = (0..1021).map(http1_request).collect();
-    let length = one.settle(&requests[0], &mut answer);
-    assert!(answer[..length].ends_with(b"pong"));
+    let length = one.settle(&requests[0], &mut response);
+    assert!(response[..length].ends_with(b"pong"));
     for request in &requests[1..21] {
-        one.exchange(request, &mut answer, length);
+        one.exchange(request, &mut response, length);
     }
     allocation_counter::measure(|| {
         for request in &requests[21..] {
-            one.exchange(request, &mut answer, length);
+            one.exchange(request, &mut response, length);
         }
     })
 }
@@ -127,19 +127,19 @@ fn a_request_that_is_counted_and_logged_allocates_nothing() {
 #[test]
 fn an_http2_request_allocates_nothing() {
     let mut one = OneThread::new();
-    let mut answer = vec![0; 65_536];
+    let mut response = vec![0; 65_536];
     let mut opening = PREFACE.to_vec();
     opening.extend_from_slice(&h2_request(1));
-    one.settle(&opening, &mut answer);
+    one.settle(&opening, &mut response);
     // Ten requests at once, as a busy client sends them. The requests are made beforehand.
     let batches: Vec<Vec<u8>> = (0..220_u32)
         .map(|batch| (0..10).flat_map(|n| h2_request(3 + 2 * (10 * batch + n))).collect())
         .collect();
     for batch in &batches[..20] {
-        let length = one.settle(batch, &mut answer);
-        assert!(answer[..length].ends_with(b"pong"));
+        let length = one.settle(batch, &mut response);
+        assert!(response[..length].ends_with(b"pong"));
     }
-    let length = one.settle(&batches[20], &mut answer);
+    let length = one.settle(&batches[20], &mut response);
     let counted = allocation_counter::measure(|| {
         for batch in &batches[21..] {
             // A new second makes one response longer by its date: read what comes.
@@ -147,7 +147,7 @@ fn an_http2_request_allocates_nothing() {
             let mut received = 0;
             while received < length {
                 one.worker.step(Some(Duration::from_millis(1))).unwrap();
-                match one.client.read(&mut answer[received..]) {
+                match one.client.read(&mut response[received..]) {
                     Ok(count) => received += count,
                     Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
                 }

@@ -1,4 +1,4 @@
-//! RFC 6455 §4.2, RFC 8441 §5: the answer to a handshake.
+//! RFC 6455 §4.2, RFC 8441 §5: the response to a handshake.
 
 use bolide_websocket::handshake::{self, Refusal};
 use bolide_websocket::{Codec, Settings};
@@ -68,7 +68,7 @@ impl WebSocket {
     }
 }
 
-/// The answer to a request that can't be granted.
+/// The response to a request that can't be granted.
 fn refuse(refusal: &Refusal) -> Response {
     let response = Response::text(format!("{}\n", refusal.what)).with_status(refusal.status);
     if refusal.status != StatusCode::UPGRADE_REQUIRED {

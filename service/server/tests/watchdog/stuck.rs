@@ -74,9 +74,9 @@ fn a_stuck_handler_is_reported_while_it_is_stuck() {
     let said = heard.recv_timeout(PATIENCE).unwrap();
     assert!(said.starts_with("a worker is stuck in one turn"), "{said}");
     let_go.send(()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("at last"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.ends_with("at last"), "{response}");
     let said = heard.recv_timeout(PATIENCE).unwrap();
     assert!(said.contains("was stuck") && said.contains("continues"), "{said}");
     running.shut_down();

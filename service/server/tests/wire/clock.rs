@@ -29,8 +29,8 @@ fn no_deadline_follows_a_clock_that_jumps() {
     };
     let connection = ConnectionLimits { h1: Arc::new(h1), ..ConnectionLimits::default() };
     let limits = Limits { connection, ..Limits::default() };
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
     let log = AccessLog::open(LogTarget::File(path.clone()), LogFormat::Json).expect("a log");
     let server = Server::new().limits(limits).wall_clock(wall_clock).access_log(&log);
     let served = Served::with(server, || Router::new().get("/ping", |_| "pong"));
@@ -48,9 +48,9 @@ fn no_deadline_follows_a_clock_that_jumps() {
         slow.send(b"GET /ping HTTP/1.1\r\nho");
         let began = Instant::now();
         DAY.store(day, Ordering::Relaxed);
-        let answer = String::from_utf8_lossy(&slow.rest()).into_owned();
+        let response = String::from_utf8_lossy(&slow.rest()).into_owned();
         let waited = began.elapsed();
-        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
         assert!(waited >= HEAD_TIMEOUT / 2 && waited < PATIENCE / 2, "{waited:?}");
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -38,19 +38,19 @@ fn connect(address: SocketAddr) -> TcpStream {
 fn ask(stream: &mut (impl Read + Write), more: &str) -> (String, String) {
     let request = format!("GET /name HTTP/1.1\r\nhost: a\r\n{more}\r\n");
     stream.write_all(request.as_bytes()).expect("it is open");
-    let mut answer = Vec::new();
-    let mut octet = [0];
-    while !answer.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut octet).expect("an answer");
-        answer.push(octet[0]);
+    let mut response = Vec::new();
+    let mut byte = [0];
+    while !response.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("a response");
+        response.push(byte[0]);
     }
     let mut body = [0; 3];
     stream.read_exact(&mut body).expect("a body");
-    (String::from_utf8_lossy(&answer).into_owned(), String::from_utf8_lossy(&body).into_owned())
+    (String::from_utf8_lossy(&response).into_owned(), String::from_utf8_lossy(&body).into_owned())
 }
 
 #[test]
-fn an_open_connection_gets_one_more_answer_and_learns_that_it_ends() {
+fn an_open_connection_gets_one_more_response_and_learns_that_it_ends() {
     let (mut old, sockets) = start("old", 1, any());
     let address = old.addresses()[0].expect("an address");
     // It is accepted before the next one, which gets a response.
@@ -83,13 +83,13 @@ fn an_open_connection_gets_one_more_answer_and_learns_that_it_ends() {
 fn connections_that_wait_in_a_queue_are_not_lost() {
     let (mut running, mut sockets) = start("000", 2, any());
     let address = running.addresses()[0].expect("an address");
-    let (over, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (over, responses) = (AtomicBool::new(false), AtomicU32::new(0));
     let running = std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     ask(&mut connect(address), "connection: close\r\n");
-                    answers.fetch_add(1, Ordering::Relaxed);
+                    responses.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
@@ -99,8 +99,8 @@ fn connections_that_wait_in_a_queue_are_not_lost() {
             running.hand_over();
             running.join().expect("it ends");
             running = next;
-            let before = answers.load(Ordering::Relaxed);
-            while answers.load(Ordering::Relaxed) < before + 200 {
+            let before = responses.load(Ordering::Relaxed);
+            while responses.load(Ordering::Relaxed) < before + 200 {
                 std::thread::yield_now();
             }
         }
@@ -154,7 +154,7 @@ fn a_worker_whose_handler_does_not_return_has_no_pulse() {
     assert!(!pulse.beats(Duration::from_millis(20)));
     assert!(began.elapsed() < PATIENCE);
     gate.wait();
-    asking.join().expect("an answer");
+    asking.join().expect("a response");
     assert!(pulse.beats(PATIENCE));
     running.shut_down();
     running.join().expect("it ends");

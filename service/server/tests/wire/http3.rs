@@ -33,7 +33,7 @@ impl DatagramSink for Socket {
 
 /// Parts of one response that have come.
 #[derive(Debug, Default)]
-struct Answer {
+struct RawResponse {
     status: u16,
     fields: String,
     body: Vec<u8>,
@@ -47,7 +47,7 @@ struct Client {
     socket: Socket,
     limits: Limits,
     head: Head,
-    answers: BTreeMap<ExchangeId, Answer>,
+    responses: BTreeMap<ExchangeId, RawResponse>,
     closed: Option<&'static str>,
 }
 
@@ -59,7 +59,7 @@ impl Client {
     }
 
     fn begin(to: SocketAddr) -> Self {
-        let tls = ClientTls::new(&Trust::Anybody, &[], WallClock(SystemTime::now));
+        let tls = ClientTls::new(&Trust::Any, &[], WallClock(SystemTime::now));
         Self::begin_with(to, &tls.expect("settings"))
     }
 
@@ -72,9 +72,9 @@ impl Client {
         let target = (tls, to, "localhost");
         let connection =
             endpoint.connect(target, (), &limits, Instant::now()).expect("a connection");
-        let (head, answers, closed) = (Head::default(), BTreeMap::new(), None);
+        let (head, responses, closed) = (Head::default(), BTreeMap::new(), None);
         let socket = Socket(socket);
-        Self { endpoint, connection, socket, limits, head, answers, closed }
+        Self { endpoint, connection, socket, limits, head, responses, closed }
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut Connection, &mut Context<'_>, &Limits) -> T) -> T {
@@ -101,35 +101,35 @@ impl Client {
             }
             id
         });
-        self.answers.insert(id, Answer::default());
+        self.responses.insert(id, RawResponse::default());
         id
     }
 
-    fn get(&mut self, path: &str) -> &Answer {
+    fn get(&mut self, path: &str) -> &RawResponse {
         let id = self.send(&Method::GET, path, Bytes::new());
         self.wait_for(id)
     }
 
-    fn wait_for(&mut self, id: ExchangeId) -> &Answer {
-        self.until(|client| client.closed.is_some() || client.answers[&id].is_over);
-        &self.answers[&id]
+    fn wait_for(&mut self, id: ExchangeId) -> &RawResponse {
+        self.until(|client| client.closed.is_some() || client.responses[&id].is_over);
+        &self.responses[&id]
     }
 
     fn event(&mut self, id: ExchangeId, event: ExchangeEvent) {
-        let answer = self.answers.entry(id).or_default();
+        let response = self.responses.entry(id).or_default();
         match event {
             ExchangeEvent::Head(end) => {
-                answer.status = self.head.status().as_u16();
-                answer.fields = format!("{:?}", self.head);
-                answer.is_over = end == End::Yes;
+                response.status = self.head.status().as_u16();
+                response.fields = format!("{:?}", self.head);
+                response.is_over = end == End::Yes;
             }
             ExchangeEvent::Data(data, end) => {
-                answer.body.extend_from_slice(&data);
-                answer.is_over = end == End::Yes;
+                response.body.extend_from_slice(&data);
+                response.is_over = end == End::Yes;
                 self.with(|connection, cx, _| connection.consumed(cx, id, data.len()));
             }
             ExchangeEvent::Aborted(reason) => {
-                (answer.aborted, answer.is_over) = (Some(reason.name), true);
+                (response.aborted, response.is_over) = (Some(reason.name), true);
             }
             _ => {}
         }
@@ -154,7 +154,7 @@ impl Client {
             if done(self) {
                 return;
             }
-            assert!(now < give_up, "{:?} {:?}", self.closed, self.answers.keys());
+            assert!(now < give_up, "{:?} {:?}", self.closed, self.responses.keys());
             let wait = flushed.deadline.map_or(Duration::from_secs(1), |at| at - now);
             let wait = wait.clamp(Duration::from_millis(1), Duration::from_secs(1));
             self.socket.0.set_read_timeout(Some(wait)).expect("a timeout");
@@ -228,7 +228,7 @@ fn answered(metrics: &Metrics) -> u64 {
 fn over_tls(address: SocketAddr) -> String {
     use std::io::{Read, Write};
     let clock = WallClock(SystemTime::now);
-    let tls = ClientTls::new(&Trust::Anybody, &[bolide_connection::Alpn::Http11], clock);
+    let tls = ClientTls::new(&Trust::Any, &[bolide_connection::Alpn::Http11], clock);
     let mut layer = tls.expect("settings").connect("localhost").expect("a name");
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
     let (mut queue, mut input, mut plain) =
@@ -261,16 +261,16 @@ fn requests_over_http3_find_the_handlers_of_the_others() {
     let (running, address) = start(Server::new().workers(2).http3(true).metrics(&metrics));
     assert_eq!(running.http3(), [true]);
     let mut client = Client::connect(address);
-    let answer = client.get("/ping");
-    assert_eq!((answer.status, &*answer.body), (200, &b"pong over HTTP/3.0"[..]));
-    assert!(!answer.fields.contains("alt-svc"), "{}", answer.fields);
+    let response = client.get("/ping");
+    assert_eq!((response.status, &*response.body), (200, &b"pong over HTTP/3.0"[..]));
+    assert!(!response.fields.contains("alt-svc"), "{}", response.fields);
     assert_eq!(client.get("/scheme").body, b"https");
     assert_eq!(client.get("/missing").status, 404);
     let body: Bytes = (0..1 << 20).map(|at| (at ^ (at >> 7)) as u8).collect::<Vec<_>>().into();
     let id = client.send(&Method::POST, "/echo", body.clone());
-    let answer = client.wait_for(id);
-    assert_eq!(answer.status, 200);
-    assert!(answer.body == body, "{} bytes came back", answer.body.len());
+    let response = client.wait_for(id);
+    assert_eq!(response.status, 200);
+    assert!(response.body == body, "{} bytes came back", response.body.len());
     assert_eq!(client.get("/long").body.len(), 3_000_000);
     let ids: Vec<_> = (0..100).map(|_| client.send(&Method::GET, "/ping", Bytes::new())).collect();
     for id in ids {
@@ -293,7 +293,7 @@ fn early_requests_are_served_where_a_replay_does_no_harm() {
     let running = server.https("127.0.0.1:0", &tls_of(rules)).start(routes).expect("a free port");
     let address = running.addresses()[0].expect("an address");
     let options = ClientOptions {
-        trust: &Trust::Anybody,
+        trust: &Trust::Any,
         alpn: &[],
         identity: None,
         resume: true,
@@ -383,11 +383,11 @@ fn a_shutdown_lets_what_is_open_finish() {
     let mut idle = Client::connect(address);
     assert_eq!(idle.get("/ping").status, 200);
     let id = client.send(&Method::GET, "/long", Bytes::new());
-    client.until(|client| !client.answers[&id].body.is_empty());
+    client.until(|client| !client.responses[&id].body.is_empty());
     running.shut_down();
     // GOAWAY in two steps: the exchange ends as it would have, and nothing new begins.
-    let answer = client.wait_for(id);
-    assert_eq!((answer.body.len(), answer.aborted), (3_000_000, None));
+    let response = client.wait_for(id);
+    assert_eq!((response.body.len(), response.aborted), (3_000_000, None));
     client.until(|client| client.closed.is_some());
     idle.until(|idle| idle.closed.is_some());
     for closed in [client.closed, idle.closed] {
@@ -409,10 +409,10 @@ fn a_connection_without_room_becomes_nobody_elses() {
     let address = running.addresses()[1].expect("that of TLS");
     let ask = |stream: &mut std::net::TcpStream, text: &[u8]| {
         stream.write_all(text).expect("it is read");
-        let mut answer = String::new();
+        let mut response = String::new();
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-        stream.read_to_string(&mut answer).expect("a response");
-        answer
+        stream.read_to_string(&mut response).expect("a response");
+        response
     };
     let mut first = std::net::TcpStream::connect(cleartext).expect("it listens");
     let held = b"GET /held HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
@@ -438,8 +438,8 @@ fn a_connection_without_room_becomes_nobody_elses() {
     responder.respond("now");
     assert!(ask(&mut first, b"").ends_with("now"));
     let mut second = std::net::TcpStream::connect(cleartext).expect("it listens");
-    let answer = ask(&mut second, b"GET /ping HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    assert!(answer.ends_with("pong over HTTP/1.1"), "{answer}");
+    let response = ask(&mut second, b"GET /ping HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    assert!(response.ends_with("pong over HTTP/1.1"), "{response}");
     end(running);
 }
 

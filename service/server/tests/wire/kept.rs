@@ -18,8 +18,8 @@ fn post(path: &str, body: &str) -> String {
     )
 }
 
-fn body_of(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").expect("a head").1
+fn body_of(response: &str) -> &str {
+    response.split_once("\r\n\r\n").expect("a head").1
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn what_collects_a_body_knows_its_request() {
         });
         Router::new().handle_post("/users/{id}", told)
     });
-    let answer = served.ask(&post("/users/a%20b?q=1", "text"));
-    assert_eq!(body_of(&answer), "Some(\"a b\") Some(\"1\") Some(\"c\") true http b\"text\"");
-    let answer = served.ask(&post("/users/7", ""));
-    assert_eq!(body_of(&answer), "Some(\"7\") None Some(\"c\") true http b\"\"");
+    let response = served.ask(&post("/users/a%20b?q=1", "text"));
+    assert_eq!(body_of(&response), "Some(\"a b\") Some(\"1\") Some(\"c\") true http b\"text\"");
+    let response = served.ask(&post("/users/7", ""));
+    assert_eq!(body_of(&response), "Some(\"7\") None Some(\"c\") true http b\"\"");
 }
 
 /// Responds once it knows that nothing follows.

@@ -108,8 +108,8 @@ fn slow_head_and_slow_body() {
     assert_eq!(status(&served, body), "408");
     // Nothing at all, and nothing after a response: closed without a word.
     assert_eq!(served.ask(""), "");
-    let answer = served.ask("GET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
-    assert!(answer.ends_with("pong"), "{answer}");
+    let response = served.ask("GET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(response.ends_with("pong"), "{response}");
     // A preface without the SETTINGS that belong to it: a GOAWAY (type 7) and the end.
     let mut client = served.connect();
     client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0");
@@ -192,10 +192,10 @@ fn endless_exchange() {
     let (served, aborts) = silent(true, limits);
     let mut client = served.connect();
     client.send(b"GET /silent HTTP/1.1\r\nhost: a\r\n\r\n");
-    let answer = client.rest();
+    let response = client.rest();
     assert!(
-        answer.ends_with(b"\r\n\r\n12345"),
-        "the answer breaks off, and the connection with it"
+        response.ends_with(b"\r\n\r\n12345"),
+        "the response breaks off, and the connection with it"
     );
     assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the response took too long"));
 }
@@ -243,7 +243,7 @@ fn a_handler_learns_that_its_client_has_gone() {
     let mut client = served.connect();
     client.send(b"GET /silent HTTP/1.1\r\nhost: a\r\n\r\n");
     // An end that leaves bytes unread is a reset; a mere FIN would say that the client still reads.
-    client.stream.peek(&mut [0]).expect("the answer has begun");
+    client.stream.peek(&mut [0]).expect("the response has begun");
     drop(client);
     assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the connection failed"));
 }

@@ -1,8 +1,6 @@
 //! The server through real sockets, byte by byte.
 
 #[cfg(test)]
-mod answers;
-#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod handover;
@@ -10,6 +8,8 @@ mod handover;
 mod http3;
 #[cfg(test)]
 mod kept;
+#[cfg(test)]
+mod responses;
 
 mod limits;
 #[cfg(test)]

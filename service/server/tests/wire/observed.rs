@@ -154,8 +154,8 @@ fn an_open_connection_stands_where_it_is() {
 fn stuck_handler_turns_are_counted() {
     let metrics = Metrics::new();
     let served = Served::with(Server::new().metrics(&metrics), routes);
-    let answer = ask(&served, "GET /stuck HTTP/1.1\r\nhost: a");
-    assert!(answer.ends_with("at last"), "{answer}");
+    let response = ask(&served, "GET /stuck HTTP/1.1\r\nhost: a");
+    assert!(response.ends_with("at last"), "{response}");
     served.shut_down();
     let counted = metrics.snapshot();
     assert_eq!(counted.long_turns, 1);
@@ -165,8 +165,8 @@ fn stuck_handler_turns_are_counted() {
 
 #[test]
 fn the_log_has_a_line_for_each_request() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
     let log = AccessLog::open(LogTarget::File(path.clone()), LogFormat::Json).expect("a log");
     let served = Served::with(Server::new().access_log(&log), routes);
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -231,8 +231,8 @@ fn the_log_has_a_line_for_each_request() {
 /// Lines may wait for an hour here: only the change of the file can have written them.
 #[test]
 fn a_line_belongs_to_the_log_in_force_when_it_was_made() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let [one, other, moved] = ["one", "other", "moved"].map(|name| folder.path().join(name));
+    let directory = tempfile::tempdir().expect("a directory");
+    let [one, other, moved] = ["one", "other", "moved"].map(|name| directory.path().join(name));
     let limits = LogLimits { delay: Duration::from_secs(3600), ..LogLimits::default() };
     let target = LogTarget::File(one.clone());
     let log = AccessLog::with_limits(target, LogFormat::Common, limits).expect("a log");
@@ -254,8 +254,8 @@ fn a_line_belongs_to_the_log_in_force_when_it_was_made() {
     ask("first");
     assert!(written(&one).is_empty(), "they wait");
     // A file that can't be opened changes nothing.
-    let nowhere = LogTarget::File(folder.path().join("none/log"));
-    assert_eq!(log.redirect(nowhere).expect_err("no folder").kind(), ErrorKind::NotFound);
+    let nowhere = LogTarget::File(directory.path().join("none/log"));
+    assert_eq!(log.redirect(nowhere).expect_err("no directory").kind(), ErrorKind::NotFound);
     log.redirect(LogTarget::File(other.clone())).expect("another file");
     assert_eq!(written(&one), ["/ping?first"; 2]);
     ask("redirected");
@@ -279,19 +279,22 @@ fn the_admin_routes_say_how_it_is() {
     let metrics = Metrics::new();
     let watched = metrics.clone();
     let admin = Served::new(move || admin_routes(&watched, &[], &[]));
-    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("starting\n"), "{answer}");
+    let response = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
+    assert!(response.starts_with("HTTP/1.1 503") && response.ends_with("starting\n"), "{response}");
     let served = Served::with(Server::new().metrics(&metrics), routes);
     ask(&served, "GET /ping HTTP/1.1\r\nhost: a");
-    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let answer = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: localhost");
-    assert!(answer.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{answer}");
+    let response = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    let response = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: localhost");
+    assert!(
+        response.contains("content-type: text/plain; version=0.0.4; charset=utf-8"),
+        "{response}"
+    );
     let line = "\nbolide_requests_total{route=\"/ping\",status=\"2xx\"} 1\n";
-    assert!(answer.contains(line), "{answer}");
+    assert!(response.contains(line), "{response}");
     served.shut_down();
-    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("draining\n"), "{answer}");
+    let response = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
+    assert!(response.starts_with("HTTP/1.1 503") && response.ends_with("draining\n"), "{response}");
     assert!(ask(&admin, "GET /healthz HTTP/1.1\r\nhost: localhost").starts_with("HTTP/1.1 200"));
 }
 
@@ -309,9 +312,9 @@ fn the_admin_routes_refuse_other_names_and_pages_of_other_sites() {
         assert_eq!(status(&format!("host: {own}\r\norigin: null")), "403", "{own}");
     }
     for path in ["/", "/metrics", "/healthz", "/readyz", "/profile"] {
-        let answer = ask(&admin, &format!("GET {path} HTTP/1.1\r\nhost: evil.example"));
-        assert!(answer.starts_with("HTTP/1.1 421"), "{path}: {answer}");
+        let response = ask(&admin, &format!("GET {path} HTTP/1.1\r\nhost: evil.example"));
+        assert!(response.starts_with("HTTP/1.1 421"), "{path}: {response}");
     }
-    let answer = ask(&admin, "PUT /profile?one-in=1 HTTP/1.1\r\nhost: evil.example");
-    assert!(answer.starts_with("HTTP/1.1 421"), "{answer}");
+    let response = ask(&admin, "PUT /profile?one-in=1 HTTP/1.1\r\nhost: evil.example");
+    assert!(response.starts_with("HTTP/1.1 421"), "{response}");
 }

@@ -113,7 +113,7 @@ const REQUEST: &[u8] = b"GET /ask HTTP/1.1\r\nhost: a\r\n\r\n";
 fn a_handler_asks_another_server_and_answers_with_what_it_says() {
     let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let served = asking(other.local_addr().expect("an address"));
-    let answers = std::thread::spawn(move || {
+    let responses = std::thread::spawn(move || {
         for _ in 0..2 {
             let (mut stream, _) = other.accept().expect("a connection");
             let mut hello = [0; 5];
@@ -127,7 +127,7 @@ fn a_handler_asks_another_server_and_answers_with_what_it_says() {
         client.send(REQUEST);
         assert_eq!(client.answer().body, b"good day, hello");
     }
-    answers.join().expect("the other server ends");
+    responses.join().expect("the other server ends");
     drop(client);
     assert_eq!(served.shut_down().outbound, 2);
 }
@@ -140,6 +140,6 @@ fn a_handler_learns_that_nobody_listens() {
     let served = asking(to);
     let mut client = served.connect();
     client.send(REQUEST);
-    let answer = client.answer();
-    assert_eq!((answer.status, answer.body), (502, b"connection refused".to_vec()));
+    let response = client.answer();
+    assert_eq!((response.status, response.body), (502, b"connection refused".to_vec()));
 }

@@ -79,7 +79,7 @@ pub(crate) struct Client {
 
 /// A response with the body that its Content-Length announced.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
@@ -98,7 +98,7 @@ impl Client {
 
     fn fill(&mut self) -> usize {
         let mut bytes = [0; 65_536];
-        let count = self.stream.read(&mut bytes).expect("an answer in time");
+        let count = self.stream.read(&mut bytes).expect("a response in time");
         self.unread.extend_from_slice(&bytes[..count]);
         count
     }
@@ -123,13 +123,13 @@ impl Client {
     }
 
     /// The next response.
-    pub(crate) fn answer(&mut self) -> Answer {
+    pub(crate) fn answer(&mut self) -> RawResponse {
         let head = self.until("\r\n\r\n");
         let status = head[9..12].parse().expect("a status");
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length = length.map_or(0, |length| length.parse().expect("a length"));
         let body = self.take(length);
-        Answer { status, head, body }
+        RawResponse { status, head, body }
     }
 
     /// Everything until the server closes.

@@ -68,7 +68,7 @@ fn routes_that_cannot_be_leave_the_old_ones() {
 fn no_request_fails_while_routes_are_exchanged() {
     const RELOADS: u32 = 50;
     let served = Served::new(|| Router::new().get("/which", |_| "0"));
-    let (ends, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (ends, responses) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -76,21 +76,21 @@ fn no_request_fails_while_routes_are_exchanged() {
                 let mut last = 0;
                 while !ends.load(Ordering::Relaxed) {
                     client.send(GET);
-                    let answer = client.answer();
-                    assert_eq!(answer.status, 200);
-                    let number = String::from_utf8(answer.body).unwrap().parse().unwrap();
+                    let response = client.answer();
+                    assert_eq!(response.status, 200);
+                    let number = String::from_utf8(response.body).unwrap().parse().unwrap();
                     assert!(last <= number, "old routes came back: {number} after {last}");
                     last = number;
-                    answers.fetch_add(1, Ordering::Relaxed);
+                    responses.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         for number in 1..=RELOADS {
-            let before = answers.load(Ordering::Relaxed);
+            let before = responses.load(Ordering::Relaxed);
             served
                 .reload(move || Router::new().get("/which", move |_| number.to_string()))
                 .unwrap();
-            while answers.load(Ordering::Relaxed) < before + 8 {
+            while responses.load(Ordering::Relaxed) < before + 8 {
                 std::thread::yield_now();
             }
         }
@@ -100,7 +100,7 @@ fn no_request_fails_while_routes_are_exchanged() {
     assert_eq!((stats.accepted, stats.panics), (4, 0));
 }
 
-/// Asks somebody on another thread, who leaves the answer to the second handler.
+/// Asks another thread, which leaves the request to the second handler.
 fn hesitant(other: Option<Rc<dyn Handler>>) -> impl Handler {
     move |request: &mut Request<'_>| {
         let responder = request.responder();
@@ -136,7 +136,7 @@ fn a_request_that_is_passed_on_is_answered_by_the_other_handler() {
         client.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes());
         assert_eq!(client.answer().status, status, "{path}");
     }
-    // Two that wait at once: answers keep their order.
+    // Two that wait at once: responses keep their order.
     client.send(b"GET /echo/1 HTTP/1.1\r\nhost: a\r\n\r\nGET /echo/2 HTTP/1.1\r\nhost: a\r\n\r\n");
     assert_eq!(client.answer().body, b"GET /echo/1 None");
     assert_eq!(client.answer().body, b"GET /echo/2 None");

@@ -36,9 +36,9 @@ fn open_exchanges_are_completed() {
     assert_eq!(idle.rest(), b"");
     assert!(TcpStream::connect(address).is_err());
     asked.wait();
-    let answer = busy.answer();
-    assert_eq!(answer.body, b"in the end");
-    assert!(answer.head.contains("\r\nconnection: close\r\n"), "{}", answer.head);
+    let response = busy.answer();
+    assert_eq!(response.body, b"in the end");
+    assert!(response.head.contains("\r\nconnection: close\r\n"), "{}", response.head);
     assert_eq!(busy.rest(), b"");
     drop((busy, idle));
     let stats = ending.join().expect("it ends");
@@ -59,16 +59,16 @@ fn listeners_that_were_handed_in_and_unix_sockets() {
         .expect("it starts");
     let request = b"GET /ping HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     for _ in 0..4 {
-        let mut answer = String::new();
+        let mut response = String::new();
         let mut tcp = TcpStream::connect(address).expect("it listens");
         tcp.write_all(request).expect("it reads");
-        tcp.read_to_string(&mut answer).expect("it answers");
-        assert!(answer.ends_with("pong"), "{answer}");
-        answer.clear();
+        tcp.read_to_string(&mut response).expect("it responds");
+        assert!(response.ends_with("pong"), "{response}");
+        response.clear();
         let mut unix = UnixStream::connect(&path).expect("it listens");
         unix.write_all(request).expect("it reads");
-        unix.read_to_string(&mut answer).expect("it answers");
-        assert!(answer.ends_with("pong"), "{answer}");
+        unix.read_to_string(&mut response).expect("it responds");
+        assert!(response.ends_with("pong"), "{response}");
     }
     assert_eq!(running.addresses(), [Some(address), None]);
     running.shut_down();

@@ -25,9 +25,9 @@ impl Handler for Counted {
 
 #[test]
 fn a_file_in_memory_is_answered_without_an_allocation() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.txt"), "pong!\n").unwrap();
-    let files = StaticFiles::new(folder.path()).unwrap().fresh(Duration::from_secs(600));
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.txt"), "pong!\n").unwrap();
+    let files = StaticFiles::new(directory.path()).unwrap().fresh(Duration::from_secs(600));
     let routes = move || {
         let handler = Counted(FileHandler::new(&files, None));
         Router::new().handle(Method::GET, "/{*path}", handler)
@@ -37,14 +37,14 @@ fn a_file_in_memory_is_answered_without_an_allocation() {
     let mut ask = |lines: &str| {
         let request = format!("GET /a.txt HTTP/1.1\r\nhost: a\r\n{lines}\r\n");
         client.write_all(request.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"pong!\n") && !answer.starts_with(b"HTTP/1.1 304") {
+        let mut response = Vec::new();
+        while !response.ends_with(b"pong!\n") && !response.starts_with(b"HTTP/1.1 304") {
             let mut bytes = [0; 4096];
             let count = client.read(&mut bytes).unwrap();
-            assert!(count > 0, "{:?}", String::from_utf8_lossy(&answer));
-            answer.extend_from_slice(&bytes[..count]);
+            assert!(count > 0, "{:?}", String::from_utf8_lossy(&response));
+            response.extend_from_slice(&bytes[..count]);
         }
-        String::from_utf8(answer).unwrap()
+        String::from_utf8(response).unwrap()
     };
     let first = ask("");
     assert!(ALLOCATIONS.load(Ordering::SeqCst) > 0, "the first has to fetch it");

@@ -38,8 +38,8 @@ fn without_freshness_every_change_is_seen_at_once() {
     fs::write(site.path("a"), "again").unwrap();
     assert_eq!(client.ask("GET", "/a", &[]).text(), "again");
     fs::write(site.path("a.gz"), "sibling").unwrap();
-    let answer = client.ask("GET", "/a", &["accept-encoding: gzip"]);
-    assert_eq!(answer.text(), "sibling", "a new sibling is a change too");
+    let response = client.ask("GET", "/a", &["accept-encoding: gzip"]);
+    assert_eq!(response.text(), "sibling", "a new sibling is a change too");
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn other_bytes_have_another_tag_though_length_and_time_are_the_same() {
     assert_eq!(client.ask("GET", "/a", &[&tag]).status, 304);
     // The kernel's clock may tick seldom.
     while write("other") == changed {}
-    let answer = client.ask("GET", "/a", &[&tag]);
-    assert_eq!((answer.status, answer.text()), (200, "other"));
+    let response = client.ask("GET", "/a", &[&tag]);
+    assert_eq!((response.status, response.text()), (200, "other"));
 }
 
 #[test]
@@ -75,17 +75,17 @@ fn a_change_is_served_within_a_second_and_never_half() {
     let changed = Instant::now();
     loop {
         let asked = Instant::now();
-        let answer = client.ask("GET", "/a", &[]);
-        if answer.text() == new {
+        let response = client.ask("GET", "/a", &[]);
+        if response.text() == new {
             return;
         }
-        assert_eq!(answer.text(), old);
+        assert_eq!(response.text(), old);
         assert!(asked - changed < Duration::from_secs(1), "old after {:?}", asked - changed);
     }
 }
 
 #[test]
-fn a_file_that_shrinks_breaks_the_answer_off() {
+fn a_file_that_shrinks_breaks_the_response_off() {
     let site = large();
     let mut client = site.connect();
     client.send("GET", "/large", &[]);
@@ -125,7 +125,7 @@ fn a_file_that_is_appended_to_is_sent_to_the_promised_length() {
 }
 
 #[test]
-fn a_file_that_is_written_anew_and_longer_breaks_the_answer_off() {
+fn a_file_that_is_written_anew_and_longer_breaks_the_response_off() {
     for sends in [false, true] {
         let site = Site::with(&[], |site| site.sendfile(sends));
         File::create(site.path("large")).unwrap().set_len(LARGE_BYTES).unwrap();
@@ -135,7 +135,7 @@ fn a_file_that_is_written_anew_and_longer_breaks_the_answer_off() {
         fs::write(site.path("large"), vec![1; LARGE_BYTES as usize + 1000]).unwrap();
         assert!(
             (client.rest().len() as u64) < LARGE_BYTES,
-            "an answer of two versions looks complete"
+            "a response of two versions looks complete"
         );
     }
 }
@@ -155,16 +155,16 @@ fn written_over(site: &Site) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_written_over_breaks_the_answer_off() {
+fn a_file_written_over_breaks_the_response_off() {
     let rest = written_over(&Site::with(&[], |site| site.sendfile(false)));
     assert!((rest.len() as u64) < LARGE_BYTES);
     assert!(rest.iter().all(|byte| *byte == 0), "no byte of another version was sent");
 }
 
 #[test]
-fn a_file_written_over_while_the_kernel_sends_it_breaks_the_answer_off() {
+fn a_file_written_over_while_the_kernel_sends_it_breaks_the_response_off() {
     let rest = written_over(&Site::of(&[]));
-    assert!((rest.len() as u64) < LARGE_BYTES, "an answer of two versions looks complete");
+    assert!((rest.len() as u64) < LARGE_BYTES, "a response of two versions looks complete");
 }
 
 #[test]
@@ -183,8 +183,8 @@ fn a_file_that_is_replaced_or_removed_is_sent_to_its_end() {
         }
         let rest = client.take(usize::try_from(LARGE_BYTES).unwrap());
         assert!(rest.iter().all(|byte| *byte == 0));
-        let answer = client.ask("GET", "/large", &[]);
-        assert_eq!(answer.status, if remove { 404 } else { 200 });
+        let response = client.ask("GET", "/large", &[]);
+        assert_eq!(response.status, if remove { 404 } else { 200 });
     }
 }
 

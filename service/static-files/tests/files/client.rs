@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub(crate) struct Site {
     address: SocketAddr,
     running: Option<Running>,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Site {
@@ -28,23 +28,24 @@ impl Site {
         files: &[(&str, &str)],
         options: impl FnOnce(StaticFiles) -> StaticFiles,
     ) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().expect("a file has a directory"))
+                .expect("a directory");
             fs::write(path, content).expect("a file");
         }
-        let files = options(StaticFiles::new(folder.path()).expect("a root"));
-        Self::serving(folder, files)
+        let files = options(StaticFiles::new(directory.path()).expect("a root"));
+        Self::serving(directory, files)
     }
 
     /// Serves what these serve, and `/ping`.
-    pub(crate) fn serving(folder: TempDir, files: StaticFiles) -> Self {
-        Self::serving_within(folder, files, Limits::default())
+    pub(crate) fn serving(directory: TempDir, files: StaticFiles) -> Self {
+        Self::serving_within(directory, files, Limits::default())
     }
 
     /// The same within other limits.
-    pub(crate) fn serving_within(folder: TempDir, files: StaticFiles, limits: Limits) -> Self {
+    pub(crate) fn serving_within(directory: TempDir, files: StaticFiles, limits: Limits) -> Self {
         let running = Server::new()
             .workers(1)
             .limits(limits)
@@ -53,7 +54,7 @@ impl Site {
             .start(move || files.routes(Router::new().get("/ping", |_| "pong")))
             .expect("a free port");
         let address = running.addresses()[0].expect("an address");
-        Self { address, running: Some(running), folder }
+        Self { address, running: Some(running), directory }
     }
 
     /// Begins to end the server: what is under way has some seconds.
@@ -72,23 +73,23 @@ impl Site {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub(crate) fn root(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     pub(crate) fn connect(&self) -> Client {
         Client::of(self.address)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> RawResponse {
         self.get_with(path, &[])
     }
 
     /// GET with these field lines.
-    pub(crate) fn get_with(&self, path: &str, lines: &[&str]) -> Answer {
+    pub(crate) fn get_with(&self, path: &str, lines: &[&str]) -> RawResponse {
         self.connect().ask("GET", path, lines)
     }
 }
@@ -109,7 +110,7 @@ pub(crate) struct Client {
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
@@ -117,7 +118,7 @@ pub(crate) struct Answer {
     pub(crate) complete: bool,
 }
 
-impl Answer {
+impl RawResponse {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
@@ -144,7 +145,7 @@ impl Client {
         self.stream.write_all(request.as_bytes()).expect("the server reads");
     }
 
-    pub(crate) fn ask(&mut self, method: &str, path: &str, lines: &[&str]) -> Answer {
+    pub(crate) fn ask(&mut self, method: &str, path: &str, lines: &[&str]) -> RawResponse {
         self.send(method, path, lines);
         self.answer(method == "HEAD")
     }
@@ -156,7 +157,7 @@ impl Client {
         let count = match self.stream.read(&mut bytes) {
             Ok(count) => count,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                panic!("no answer in time: {:?}", String::from_utf8_lossy(&self.unread))
+                panic!("no response in time: {:?}", String::from_utf8_lossy(&self.unread))
             }
             Err(_) => 0,
         };
@@ -173,7 +174,7 @@ impl Client {
                 let head = String::from_utf8(head).expect("a head is text");
                 return (head[9..12].parse().expect("a status"), head);
             }
-            assert!(self.fill(), "closed before an answer: {:?}", self.unread);
+            assert!(self.fill(), "closed before a response: {:?}", self.unread);
         }
     }
 
@@ -190,21 +191,21 @@ impl Client {
         self.unread.drain(..count).collect()
     }
 
-    pub(crate) fn answer(&mut self, no_body: bool) -> Answer {
+    pub(crate) fn answer(&mut self, no_body: bool) -> RawResponse {
         let (status, head) = self.head();
-        let mut answer = Answer { status, head, body: Vec::new(), complete: true };
+        let mut response = RawResponse { status, head, body: Vec::new(), complete: true };
         if no_body || matches!(status, 304 | 204) {
-            return answer;
+            return response;
         }
-        let length = answer.field("content-length").expect("a length").parse().expect("a number");
+        let length = response.field("content-length").expect("a length").parse().expect("a number");
         while self.unread.len() < length {
             if !self.fill() {
-                answer.complete = false;
-                answer.body = std::mem::take(&mut self.unread);
-                return answer;
+                response.complete = false;
+                response.body = std::mem::take(&mut self.unread);
+                return response;
             }
         }
-        answer.body = self.unread.drain(..length).collect();
-        answer
+        response.body = self.unread.drain(..length).collect();
+        response
     }
 }

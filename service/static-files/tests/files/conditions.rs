@@ -6,7 +6,7 @@ fn large() -> String {
     "0123456789abcdef".repeat(20_000)
 }
 
-/// Small and large files take other ways to the same answers.
+/// Small and large files take other ways to the same responses.
 fn both(check: impl Fn(&Site, &str)) {
     let large = large();
     let site = Site::of(&[("small", "small content"), ("large", &large)]);
@@ -29,11 +29,11 @@ fn what_a_client_has_already_is_not_sent_again() {
             format!("if-modified-since: {date}"),
         ] {
             for method in ["GET", "HEAD"] {
-                let answer = site.connect().ask(method, path, &[&line]);
-                assert_eq!(answer.status, 304, "{line}");
-                assert_eq!(answer.field("etag"), Some(tag), "{line}");
-                assert_eq!(answer.field("content-type"), None, "{line}");
-                assert!(answer.field("date").is_some(), "{line}");
+                let response = site.connect().ask(method, path, &[&line]);
+                assert_eq!(response.status, 304, "{line}");
+                assert_eq!(response.field("etag"), Some(tag), "{line}");
+                assert_eq!(response.field("content-type"), None, "{line}");
+                assert!(response.field("date").is_some(), "{line}");
             }
         }
         for line in [
@@ -41,8 +41,8 @@ fn what_a_client_has_already_is_not_sent_again() {
             "if-modified-since: Sun, 06 Nov 1994 08:49:37 GMT".to_owned(),
             "if-modified-since: yesterday".to_owned(),
         ] {
-            let answer = site.get_with(path, &[&line]);
-            assert_eq!((answer.status, answer.body.len()), (200, first.body.len()), "{line}");
+            let response = site.get_with(path, &[&line]);
+            assert_eq!((response.status, response.body.len()), (200, first.body.len()), "{line}");
         }
         // §13.2.2: a tag that differs wins over a date that doesn't.
         let lines = ["if-none-match: \"other\"", &format!("if-modified-since: {date}")];

@@ -1,4 +1,4 @@
-//! Files first, and somebody else for the rest.
+//! Files first, and another handler for the rest.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use crate::client::Client;
 
 struct Both {
     running: Option<Running>,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 impl Both {
     fn new(routes: impl Fn(&StaticFiles) -> Router + Send + Sync + 'static) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("file"), "a file").expect("a file");
-        std::fs::create_dir(folder.path().join("empty")).expect("a folder");
-        let files = StaticFiles::new(folder.path()).expect("a root");
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("file"), "a file").expect("a file");
+        std::fs::create_dir(directory.path().join("empty")).expect("a directory");
+        let files = StaticFiles::new(directory.path()).expect("a root");
         let running = Server::new()
             .workers(1)
             .drain(Duration::from_secs(5))
             .http("127.0.0.1:0")
             .start(move || routes(&files))
             .expect("a free port");
-        Self { running: Some(running), _folder: folder }
+        Self { running: Some(running), _directory: directory }
     }
 
     /// The status and the body.
     fn ask(&self, method: &str, path: &str) -> (u16, String) {
         let running = self.running.as_ref().expect("it runs");
         let address = running.addresses()[0].expect("an address");
-        let answer = Client::of(address).ask(method, path, &[]);
-        (answer.status, String::from_utf8_lossy(&answer.body).into_owned())
+        let response = Client::of(address).ask(method, path, &[]);
+        (response.status, String::from_utf8_lossy(&response.body).into_owned())
     }
 }
 

@@ -12,7 +12,7 @@ const FILES: &[(&str, &str)] = &[
     ("a.txt", "content"),
     ("a b.txt", "space"),
     ("empty", ""),
-    ("folder/index.html", "<p>inner"),
+    ("directory/index.html", "<p>inner"),
     ("bare/x.css", "css"),
     (".env", "secret"),
     (".git/config", "secret"),
@@ -31,19 +31,19 @@ fn files_and_index_files() {
         ("/a%20b.txt", "space", "text/plain; charset=utf-8"),
         ("/%61.txt", "content", "text/plain; charset=utf-8"),
         ("/empty", "", "application/octet-stream"),
-        ("/folder/", "<p>inner", "text/html; charset=utf-8"),
+        ("/directory/", "<p>inner", "text/html; charset=utf-8"),
         ("/bare/x.css", "css", "text/css; charset=utf-8"),
         ("/.well-known/security.txt", "known", "text/plain; charset=utf-8"),
     ] {
         // From the disk, and then from memory.
         for _ in 0..2 {
-            let answer = client.ask("GET", path, &[]);
-            assert_eq!((answer.status, answer.text()), (200, body), "{path}");
-            assert_eq!(answer.field("content-type"), Some(media_type), "{path}");
-            assert_eq!(answer.field("accept-ranges"), Some("bytes"), "{path}");
-            assert!(answer.field("etag").unwrap().starts_with('"'), "{path}");
-            assert!(answer.field("last-modified").unwrap().ends_with(" GMT"), "{path}");
-            assert_eq!(answer.field("vary"), None, "{path}");
+            let response = client.ask("GET", path, &[]);
+            assert_eq!((response.status, response.text()), (200, body), "{path}");
+            assert_eq!(response.field("content-type"), Some(media_type), "{path}");
+            assert_eq!(response.field("accept-ranges"), Some("bytes"), "{path}");
+            assert!(response.field("etag").unwrap().starts_with('"'), "{path}");
+            assert!(response.field("last-modified").unwrap().ends_with(" GMT"), "{path}");
+            assert_eq!(response.field("vary"), None, "{path}");
         }
     }
     assert_eq!(client.ask("GET", "/ping", &[]).text(), "pong", "an exact route wins");
@@ -61,22 +61,24 @@ fn head_has_the_fields_of_get() {
         };
         assert_eq!(lines(&head.head), lines(&get.head));
     }
-    let answer = client.ask("DELETE", "/a.txt", &[]);
-    assert_eq!((answer.status, answer.field("allow")), (405, Some("GET, HEAD, OPTIONS")));
+    let response = client.ask("DELETE", "/a.txt", &[]);
+    assert_eq!((response.status, response.field("allow")), (405, Some("GET, HEAD, OPTIONS")));
 }
 
 #[test]
-fn a_folder_without_its_slash_is_redirected() {
+fn a_directory_without_its_slash_is_redirected() {
     let site = Site::of(FILES);
-    for (path, location) in
-        [("/folder", "/folder/"), ("/folder?a=b&c", "/folder/?a=b&c"), ("/%66older", "/folder/")]
-    {
-        let answer = site.get(path);
-        assert_eq!((answer.status, answer.field("location")), (301, Some(location)), "{path}");
+    for (path, location) in [
+        ("/directory", "/directory/"),
+        ("/directory?a=b&c", "/directory/?a=b&c"),
+        ("/%66older", "/directory/"),
+    ] {
+        let response = site.get(path);
+        assert_eq!((response.status, response.field("location")), (301, Some(location)), "{path}");
     }
     let site = Site::with(FILES, |site| site.under("/assets/"));
     assert_eq!(site.get("/assets").field("location"), Some("/assets/"));
-    assert_eq!(site.get("/assets/folder").field("location"), Some("/assets/folder/"));
+    assert_eq!(site.get("/assets/directory").field("location"), Some("/assets/directory/"));
     assert_eq!(site.get("/assets/a.txt").text(), "content");
     assert_eq!(site.get("/assets/").text(), "<p>home");
     assert_eq!(site.get("/a.txt").status, 404);
@@ -98,16 +100,16 @@ fn what_is_hidden_missing_or_in_disguise_is_not_found() {
         "/.env",
         "/.git/config",
         "/%2eenv",
-        "/folder/../a.txt",
+        "/directory/../a.txt",
         "/../outside",
         "/..%2foutside",
         "/%2e%2e/outside",
         "/%2e%2e%2foutside",
         "/..%5coutside",
-        "/folder/..%2f..%2foutside",
+        "/directory/..%2f..%2foutside",
         "//a.txt",
         "//etc/passwd",
-        "/folder//index.html",
+        "/directory//index.html",
         "/./a.txt",
         "/a.txt%00",
         "/%00",
@@ -123,9 +125,9 @@ fn what_is_hidden_missing_or_in_disguise_is_not_found() {
         "/.well-known/.x",
         &long,
     ] {
-        let answer = site.get(path);
-        assert_eq!(answer.status, 404, "{path}: {}", answer.text());
-        assert_eq!(answer.text(), "404 Not Found\n", "{path}");
+        let response = site.get(path);
+        assert_eq!(response.status, 404, "{path}: {}", response.text());
+        assert_eq!(response.text(), "404 Not Found\n", "{path}");
     }
     assert_eq!(site.get("/link.txt").text(), "content");
 }
@@ -139,13 +141,13 @@ fn rustix_fifo(path: &std::path::Path) {
 fn a_page_of_ones_own_for_what_is_not_found() {
     let site = Site::with(FILES, |site| site.not_found("/404.html"));
     for path in ["/missing", "/.env", "/%2e%2e/x", "/bare/"] {
-        let answer = site.get(path);
-        assert_eq!((answer.status, answer.text()), (404, "<p>nothing here"), "{path}");
-        assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
-        assert_eq!(answer.field("etag"), None);
+        let response = site.get(path);
+        assert_eq!((response.status, response.text()), (404, "<p>nothing here"), "{path}");
+        assert_eq!(response.field("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!(response.field("etag"), None);
     }
-    let answer = site.get_with("/missing", &["if-none-match: *"]);
-    assert_eq!(answer.status, 404, "conditions are about what is there");
+    let response = site.get_with("/missing", &["if-none-match: *"]);
+    assert_eq!(response.status, 404, "conditions are about what is there");
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn hidden_files_and_listings_only_when_asked_for() {
     assert_eq!(site.get("/.env").text(), "secret");
     let listing = site.get("/");
     assert_eq!(listing.field("content-type"), Some("text/html; charset=utf-8"));
-    for link in ["./.env", "./a%20b.txt", "./folder/"] {
+    for link in ["./.env", "./a%20b.txt", "./directory/"] {
         assert!(listing.text().contains(&format!("href=\"{link}\"")), "{}", listing.text());
     }
     assert!(site.get("/bare/").text().contains("x.css"));
@@ -204,9 +206,9 @@ fn cache_control_goes_by_pattern() {
     assert_eq!(field("/").as_deref(), Some("no-cache"), "it is the index file's");
     assert_eq!(field("/a.txt"), None);
     let tag = site.get("/bare/x.css").field("etag").unwrap().to_owned();
-    let answer = site.get_with("/bare/x.css", &[&format!("if-none-match: {tag}")]);
-    assert_eq!(answer.status, 304);
-    assert_eq!(answer.field("cache-control"), Some("max-age=31536000, immutable"));
+    let response = site.get_with("/bare/x.css", &[&format!("if-none-match: {tag}")]);
+    assert_eq!(response.status, 304);
+    assert_eq!(response.field("cache-control"), Some("max-age=31536000, immutable"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use crate::client::{Answer, Site};
+use crate::client::{RawResponse, Site};
 
 fn site() -> (Site, String) {
     let content: String = (0..30_000).map(|number| format!("{number:05}")).collect();
@@ -11,11 +11,11 @@ fn site() -> (Site, String) {
     (site, content)
 }
 
-/// The parts of a multipart answer: `Content-Range` and bytes.
-fn parts(answer: &Answer) -> Vec<(String, Vec<u8>)> {
-    let media_type = answer.field("content-type").unwrap();
+/// The parts of a multipart response: `Content-Range` and bytes.
+fn parts(response: &RawResponse) -> Vec<(String, Vec<u8>)> {
+    let media_type = response.field("content-type").unwrap();
     let boundary = media_type.strip_prefix("multipart/byteranges; boundary=").unwrap();
-    let text = answer.text();
+    let text = response.text();
     let whole = text.strip_suffix(&format!("\r\n--{boundary}--\r\n")).unwrap();
     let separator = format!("\r\n--{boundary}\r\n");
     let mut parts = whole.split(&separator);
@@ -43,13 +43,13 @@ fn one_part() {
             ("-99999999", 0, length),
             ("1-2,3-4,2-9", 1, 10),
         ] {
-            let answer = site.get_with(path, &[&format!("range: bytes={range}")]);
-            assert_eq!(answer.status, 206, "{path} {range}");
-            assert_eq!(answer.text(), &content[start..end], "{path} {range}");
+            let response = site.get_with(path, &[&format!("range: bytes={range}")]);
+            assert_eq!(response.status, 206, "{path} {range}");
+            assert_eq!(response.text(), &content[start..end], "{path} {range}");
             let expected = format!("bytes {start}-{}/{length}", end - 1);
-            assert_eq!(answer.field("content-range"), Some(expected.as_str()));
-            assert_eq!(answer.field("content-type"), Some("application/octet-stream"));
-            assert!(answer.field("etag").is_some());
+            assert_eq!(response.field("content-range"), Some(expected.as_str()));
+            assert_eq!(response.field("content-type"), Some("application/octet-stream"));
+            assert!(response.field("etag").is_some());
         }
     }
 }
@@ -58,18 +58,18 @@ fn one_part() {
 fn several_parts() {
     let (site, content) = site();
     for (path, length) in [("/small", 1000), ("/large", content.len())] {
-        let answer = site.get_with(path, &["range: bytes=900-909,0-4,-1"]);
-        assert_eq!(answer.status, 206);
-        assert_eq!(answer.field("content-range"), None);
-        assert!(answer.field("etag").is_some());
+        let response = site.get_with(path, &["range: bytes=900-909,0-4,-1"]);
+        assert_eq!(response.status, 206);
+        assert_eq!(response.field("content-range"), None);
+        assert!(response.field("etag").is_some());
         let expected = [(900, 910), (0, 5), (length - 1, length)].map(|(start, end)| {
             let range = format!("bytes {start}-{}/{length}", end - 1);
             (range, content.as_bytes()[start..end].to_vec())
         });
-        assert_eq!(parts(&answer), expected, "{path}");
+        assert_eq!(parts(&response), expected, "{path}");
     }
-    let answer = site.get_with("/large", &["range: bytes=0-99999,100001-149999"]);
-    let parts = parts(&answer);
+    let response = site.get_with("/large", &["range: bytes=0-99999,100001-149999"]);
+    let parts = parts(&response);
     assert_eq!(parts[0].1, content.as_bytes()[..100_000]);
     assert_eq!(parts[1].1, content.as_bytes()[100_001..]);
 }
@@ -79,15 +79,15 @@ fn what_cannot_be_satisfied_and_what_is_no_range() {
     let (site, content) = site();
     for (path, length) in [("/small", 1000), ("/large", content.len())] {
         for range in ["999999-", "-0", "999999-9999999,8888888-"] {
-            let answer = site.get_with(path, &[&format!("range: bytes={range}")]);
-            assert_eq!(answer.status, 416, "{path} {range}");
+            let response = site.get_with(path, &[&format!("range: bytes={range}")]);
+            assert_eq!(response.status, 416, "{path} {range}");
             let expected = format!("bytes */{length}");
-            assert_eq!(answer.field("content-range"), Some(expected.as_str()));
+            assert_eq!(response.field("content-range"), Some(expected.as_str()));
         }
         let many = (0..17).map(|n| format!("{}-{}", n * 9, n * 9)).collect::<Vec<_>>().join(",");
         for range in ["bytes=9-5", "bytes=a-b", "lines=1-2", "bytes=0-,0-,0-", &many] {
-            let answer = site.get_with(path, &[&format!("range: {range}")]);
-            assert_eq!((answer.status, answer.body.len()), (200, length), "{path} {range}");
+            let response = site.get_with(path, &[&format!("range: {range}")]);
+            assert_eq!((response.status, response.body.len()), (200, length), "{path} {range}");
         }
         let head = site.connect().ask("HEAD", path, &["range: bytes=0-1"]);
         assert_eq!(head.status, 200, "a range is of GET");
@@ -114,9 +114,9 @@ fn a_part_of_another_version_is_not_sent() {
             ("Sun, 06 Nov 1994 08:49:37 GMT", 200),
         ] {
             let lines = ["range: bytes=0-4", &format!("if-range: {value}")];
-            let answer = site.get_with(path, &lines);
+            let response = site.get_with(path, &lines);
             let bytes = if status == 206 { 5 } else { length };
-            assert_eq!((answer.status, answer.body.len()), (status, bytes), "{path} {value}");
+            assert_eq!((response.status, response.body.len()), (status, bytes), "{path} {value}");
         }
     }
 }
@@ -126,6 +126,6 @@ fn the_date_of_a_change_just_now_is_no_proof() {
     let site = Site::of(&[("a", "0123456789")]);
     let date = site.get("/a").field("last-modified").unwrap().to_owned();
     let lines = ["range: bytes=0-4", &*format!("if-range: {date}")];
-    let answer = site.get_with("/a", &lines);
-    assert_eq!((answer.status, answer.body.len()), (200, 10));
+    let response = site.get_with("/a", &lines);
+    assert_eq!((response.status, response.body.len()), (200, 10));
 }

@@ -20,7 +20,7 @@ struct Http2 {
 }
 
 /// The first byte of a response's header block, which is its status, and the body.
-type Answer = (u8, Vec<u8>);
+type Response = (u8, Vec<u8>);
 
 const OK: u8 = 0x88;
 const NOT_MODIFIED: u8 = 0x8b;
@@ -43,7 +43,7 @@ impl Http2 {
     }
 
     /// Sends all of these at once, and returns the responses in the order of the requests.
-    fn ask(&mut self, requests: &[Vec<u8>]) -> Vec<Answer> {
+    fn ask(&mut self, requests: &[Vec<u8>]) -> Vec<Response> {
         let flags = END_STREAM | END_HEADERS;
         let mut bytes = Vec::new();
         for block in requests {
@@ -51,7 +51,7 @@ impl Http2 {
             self.next += 2;
         }
         self.stream.write_all(&bytes).unwrap();
-        let mut answers: BTreeMap<u32, Answer> = BTreeMap::new();
+        let mut responses: BTreeMap<u32, Response> = BTreeMap::new();
         let mut ended = 0;
         while ended < requests.len() {
             let mut header = [0; 9];
@@ -61,18 +61,18 @@ impl Http2 {
             self.stream.read_exact(&mut payload).unwrap();
             let id = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
             match header[3] {
-                HEADERS => drop(answers.insert(id, (payload[0], Vec::new()))),
-                DATA => answers.get_mut(&id).unwrap().1.extend(payload),
+                HEADERS => drop(responses.insert(id, (payload[0], Vec::new()))),
+                DATA => responses.get_mut(&id).unwrap().1.extend(payload),
                 _ => continue,
             }
             ended += usize::from(header[4] & END_STREAM);
         }
-        answers.into_values().collect()
+        responses.into_values().collect()
     }
 }
 
 #[test]
-fn every_request_of_many_gets_its_own_answer() {
+fn every_request_of_many_gets_its_own_response() {
     let (long, large) = ("b".repeat(300), "c".repeat(5000));
     let site = Site::with(
         &[("a.txt", "aaaaaa"), ("b.txt", &long), ("c.txt", &large), ("e", "")],
@@ -105,8 +105,8 @@ fn every_request_of_many_gets_its_own_answer() {
         .collect();
     for part in order.chunks(25).cycle().take(30) {
         let requests: Vec<_> = part.iter().map(|kind| kinds[*kind].0.clone()).collect();
-        let answers = client.ask(&requests);
-        for (kind, (status, bytes)) in part.iter().zip(answers) {
+        let responses = client.ask(&requests);
+        for (kind, (status, bytes)) in part.iter().zip(responses) {
             let (expected, path) = kinds[*kind].1;
             assert_eq!((status, &*bytes), (expected, body(path).as_bytes()), "{kind} of {part:?}");
         }
@@ -123,9 +123,10 @@ fn a_changed_file_is_served_new_to_requests_that_repeat() {
     let changed = Instant::now();
     loop {
         let asked = Instant::now();
-        let answers = client.ask(&requests);
-        let (last, old) = (&answers[19].1, answers.iter().filter(|one| one.1 == b"before").count());
-        assert!(answers.iter().all(|one| one.1 == b"before" || one.1 == b"behind"));
+        let responses = client.ask(&requests);
+        let (last, old) =
+            (&responses[19].1, responses.iter().filter(|one| one.1 == b"before").count());
+        assert!(responses.iter().all(|one| one.1 == b"before" || one.1 == b"behind"));
         if last == b"behind" {
             break;
         }

@@ -23,7 +23,7 @@ fn noise(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A directory with one real file, `large`, of which every read is counted and none answers without waiting.
+/// A directory with one real file, `large`, of which every read is counted and none returns without waiting.
 #[derive(Debug, Clone)]
 struct Counting {
     path: PathBuf,
@@ -73,12 +73,12 @@ impl DiskFile for CountingFile {
 
 /// A site with a counted file of this content.
 fn counting(content: &[u8], sends: bool) -> (Site, Counting) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("large");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("large");
     fs::write(&path, content).unwrap();
     let disk = Counting { path, reads: Arc::default() };
     let files = StaticFiles::from_disk(disk.clone()).sendfile(sends);
-    (Site::serving(folder, files), disk)
+    (Site::serving(directory, files), disk)
 }
 
 /// Returns whether the system says of a file that all of it is in memory.
@@ -133,7 +133,7 @@ fn what_is_not_in_memory_is_read_by_the_pool() {
 }
 
 #[test]
-fn every_size_and_range_has_the_same_octets_either_way() {
+fn every_size_and_range_has_the_same_bytes_either_way() {
     let threshold = usize::try_from(SENDFILE_BYTES).unwrap();
     for length in [threshold - 1, threshold, threshold + 1, 1 << 20, 5_000_011] {
         let content = noise(length);
@@ -197,7 +197,7 @@ fn what_was_asked_behind_a_file_comes_behind_it() {
 }
 
 #[test]
-fn a_client_that_reads_little_at_a_time_gets_every_octet() {
+fn a_client_that_reads_little_at_a_time_gets_every_byte() {
     let content = noise(6_000_000);
     let site = site_of(&content);
     let mut stream = site.connect().stream;
@@ -248,14 +248,14 @@ fn what_the_kernel_sends_is_counted_and_finished_before_the_end() {
 
 #[test]
 fn a_client_that_takes_nothing_of_a_file_is_given_up() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("large"), noise(30_000_000)).unwrap();
-    let files = StaticFiles::new(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("large"), noise(30_000_000)).unwrap();
+    let files = StaticFiles::new(directory.path()).unwrap();
     let mut limits = Limits::default();
     // The second is for the last bytes, once the first is over.
     Arc::make_mut(&mut limits.connection.h1).times.write_timeout = Duration::from_millis(200);
     limits.event_loop.closing.close_stall = Duration::from_millis(200);
-    let site = Site::serving_within(folder, files, limits);
+    let site = Site::serving_within(directory, files, limits);
     let mut client: Client = site.connect();
     client.send("GET", "/large", &[]);
     assert_eq!(client.head().0, 200);
@@ -274,7 +274,7 @@ fn a_file_that_shrinks_behind_a_full_socket_resets_the_connection() {
     assert_eq!(client.head().0, 200);
     File::options().write(true).open(site.path("large")).unwrap().set_len(20_000_000).unwrap();
     let rest = client.rest();
-    assert!(rest.len() < content.len(), "an answer of two versions looks complete");
+    assert!(rest.len() < content.len(), "a response of two versions looks complete");
     assert_eq!(site.get("/ping").text(), "pong");
     drop(client);
     assert_eq!(site.counted().closed.failed, 1, "the file broke the connection, not its client");

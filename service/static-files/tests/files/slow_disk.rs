@@ -189,11 +189,11 @@ fn a_hung_disk_does_not_collect_requests_without_end() {
     assert_eq!(site.get("/open/a").text(), "xxxxx");
     // Those who have gone are told one after the other: their places are free soon, not at once.
     let opened = std::time::Instant::now();
-    let mut answer = site.get("/open/b");
-    while answer.status == 503 && opened.elapsed() < Duration::from_secs(20) {
-        answer = site.get("/open/b");
+    let mut response = site.get("/open/b");
+    while response.status == 503 && opened.elapsed() < Duration::from_secs(20) {
+        response = site.get("/open/b");
     }
-    assert_eq!(answer.text(), "xxxxx", "the places are free again");
+    assert_eq!(response.text(), "xxxxx", "the places are free again");
     let (site, _gate) = self::site(|site| site.waiting(10_000));
     let long = format!("if-none-match: \"{}\"", "a".repeat(20_000));
     assert_eq!(site.get_with("/a", &[&long]).status, 503, "a head counts by its length");

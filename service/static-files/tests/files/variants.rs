@@ -29,20 +29,20 @@ fn siblings_are_served_to_those_who_accept_them() {
         ("/c.css", BROWSER, "plain", None),
     ] {
         for _ in 0..2 {
-            let answer = site.get_with(path, &[accepts]);
-            assert_eq!((answer.status, answer.text()), (200, body), "{path} {accepts}");
-            assert_eq!(answer.field("content-encoding"), coding, "{path} {accepts}");
-            assert_eq!(answer.field("content-type"), Some("text/css; charset=utf-8"));
+            let response = site.get_with(path, &[accepts]);
+            assert_eq!((response.status, response.text()), (200, body), "{path} {accepts}");
+            assert_eq!(response.field("content-encoding"), coding, "{path} {accepts}");
+            assert_eq!(response.field("content-type"), Some("text/css; charset=utf-8"));
             let varies = (path != "/c.css").then_some("accept-encoding");
-            assert_eq!(answer.field("vary"), varies, "{path} {accepts}");
+            assert_eq!(response.field("vary"), varies, "{path} {accepts}");
         }
     }
     let plain = site.get("/a.css");
     let encoded = site.get_with("/a.css", &[BROWSER]);
     assert_ne!(plain.field("etag"), encoded.field("etag"), "other bytes have another tag");
     let tag = format!("if-none-match: {}", encoded.field("etag").unwrap());
-    let answer = site.get_with("/a.css", &[BROWSER, &tag]);
-    assert_eq!((answer.status, answer.field("vary")), (304, Some("accept-encoding")));
+    let response = site.get_with("/a.css", &[BROWSER, &tag]);
+    assert_eq!((response.status, response.field("vary")), (304, Some("accept-encoding")));
     assert_eq!(site.get_with("/a.css", &[&tag]).status, 200, "it has another coding");
     let part = site.get_with("/a.css", &[BROWSER, "range: bytes=3-4"]);
     assert_eq!((part.status, part.text()), (206, "br"), "a range is of what is sent");
@@ -55,8 +55,8 @@ fn a_sibling_that_is_older_is_not_served() {
     let site = Site::of(&[("a.css", "new"), ("a.css.gz", "old")]);
     let sibling = File::options().write(true).open(site.path("a.css.gz")).unwrap();
     sibling.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
-    let answer = site.get_with("/a.css", &[BROWSER]);
-    assert_eq!((answer.text(), answer.field("vary")), ("new", None));
+    let response = site.get_with("/a.css", &[BROWSER]);
+    assert_eq!((response.text(), response.field("vary")), ("new", None));
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn text_is_compressed_when_asked_for() {
     let site = Site::with(&files, |site| site.compress(true));
     let zstd = "accept-encoding: zstd, gzip";
     for (accepts, coding) in [(BROWSER, "br"), (zstd, "zstd"), ("accept-encoding: gzip", "gzip")] {
-        let answer = site.get_with("/a.txt", &[accepts]);
-        assert_eq!(answer.field("content-encoding"), Some(coding));
-        assert_eq!(answer.field("vary"), Some("accept-encoding"));
-        assert!(answer.field("etag").unwrap().starts_with("W/"), "{:?}", answer.head);
-        assert!(answer.body.len() < text.len() / 10);
+        let response = site.get_with("/a.txt", &[accepts]);
+        assert_eq!(response.field("content-encoding"), Some(coding));
+        assert_eq!(response.field("vary"), Some("accept-encoding"));
+        assert!(response.field("etag").unwrap().starts_with("W/"), "{:?}", response.head);
+        assert!(response.body.len() < text.len() / 10);
     }
     assert_eq!(site.get("/a.txt").text(), text);
     for path in ["/a.png", "/short.txt"] {
@@ -84,6 +84,6 @@ fn text_is_compressed_when_asked_for() {
 fn a_compression_flood_finds_large_files_as_they_are() {
     let large = "a".repeat(bolide_static_files::limits::COMPRESSED_FILE_BYTES + 1);
     let site = Site::with(&[("large.txt", &large)], |site| site.compress(true));
-    let answer = site.get_with("/large.txt", &[BROWSER]);
-    assert_eq!((answer.field("content-encoding"), answer.body.len()), (None, large.len()));
+    let response = site.get_with("/large.txt", &[BROWSER]);
+    assert_eq!((response.field("content-encoding"), response.body.len()), (None, large.len()));
 }

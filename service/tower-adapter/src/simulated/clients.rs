@@ -16,23 +16,24 @@ use super::world::fill_byte;
 pub(super) struct Asked {
     pub(super) path: String,
     body: Option<Vec<u8>>,
-    pub(super) answer: Vec<u8>,
+    pub(super) response: Vec<u8>,
 }
 
 fn asked(random: &mut Random) -> Asked {
-    let get = |path: String, answer: &[u8]| Asked { path, body: None, answer: answer.to_vec() };
+    let get =
+        |path: String, response: &[u8]| Asked { path, body: None, response: response.to_vec() };
     let length = [0, 1, 100, 5_000, 20_000][random.within(0..=4)];
     match random.within(0..=4) {
         0 => get("/ping".to_owned(), b"pong"),
         1 => get("/wait".to_owned(), b"waited"),
         2 => get(format!("/yield/{}", random.within(0..=20)), b"yielded"),
         3 => {
-            let answer: Vec<u8> = (0..length).map(fill_byte).collect();
-            get(format!("/fill/{length}"), &answer)
+            let response: Vec<u8> = (0..length).map(fill_byte).collect();
+            get(format!("/fill/{length}"), &response)
         }
         _ => {
             let body = random.bytes(length.min(5000));
-            Asked { path: "/back".to_owned(), answer: body.clone(), body: Some(body) }
+            Asked { path: "/back".to_owned(), response: body.clone(), body: Some(body) }
         }
     }
 }
@@ -54,11 +55,11 @@ pub(super) fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
         let head = format!("{method} {} HTTP/1.1\r\nhost: a\r\n{length}\r\n", one.path);
         requests.extend_from_slice(head.as_bytes());
         requests.extend(one.body.iter().flatten());
-        let length = one.answer.len();
+        let length = one.response.len();
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ndate: {date}\r\n\r\n");
         expected.extend_from_slice(head.as_bytes());
-        expected.extend_from_slice(&one.answer);
+        expected.extend_from_slice(&one.response);
     }
     let all = expected.len();
     let client = move |wire: &mut Wire<'_>| {
@@ -73,21 +74,21 @@ pub(super) fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
 }
 
 /// Bytes of each response, and whether it has ended.
-pub(super) type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
+pub(super) type Responses = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
 
 /// A client of HTTP/2 that opens all of its streams at once.
 pub(super) struct Multiplexer {
     asked: Vec<Asked>,
-    answers: Answers,
+    responses: Responses,
     read: usize,
     finished: bool,
 }
 
 impl Multiplexer {
-    pub(super) fn new(seed: u64, answers: Answers) -> Self {
+    pub(super) fn new(seed: u64, responses: Responses) -> Self {
         let asked = some(seed);
-        *answers.borrow_mut() = vec![(Vec::new(), false); asked.len()];
-        Self { asked, answers, read: 0, finished: false }
+        *responses.borrow_mut() = vec![(Vec::new(), false); asked.len()];
+        Self { asked, responses, read: 0, finished: false }
     }
 
     pub(super) fn asked(&self) -> &[Asked] {
@@ -125,11 +126,11 @@ impl Multiplexer {
             let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) as usize;
             match (head[3], head[4] & END_STREAM != 0) {
                 (kind @ (DATA | HEADERS), ends) => {
-                    let answer = &mut self.answers.borrow_mut()[stream / 2];
+                    let response = &mut self.responses.borrow_mut()[stream / 2];
                     if kind == DATA {
-                        answer.0.extend_from_slice(payload);
+                        response.0.extend_from_slice(payload);
                     }
-                    answer.1 |= ends;
+                    response.1 |= ends;
                 }
                 (kind @ (SETTINGS | PING), false) => {
                     let echoed = if kind == PING { payload } else { &[] };
@@ -143,7 +144,7 @@ impl Multiplexer {
             return;
         }
         wire.send(&replies);
-        if self.answers.borrow().iter().all(|(_, ended)| *ended) {
+        if self.responses.borrow().iter().all(|(_, ended)| *ended) {
             self.finished = true;
             wire.finish();
         }

@@ -23,7 +23,7 @@ pub(super) fn fill_byte(place: usize) -> u8 {
 /// How many bytes a body has at a time.
 const PIECE_BYTES: usize = 1500;
 
-/// Somebody who waits.
+/// One who waits.
 #[derive(Default)]
 struct Gate {
     is_open: Cell<bool>,
@@ -61,7 +61,7 @@ impl World {
         self.futures.get()
     }
 
-    /// How often one has waited for another, or for somebody outside.
+    /// How often one has waited for another, or for a thread outside.
     pub(super) fn waits(&self) -> usize {
         self.waits.get()
     }

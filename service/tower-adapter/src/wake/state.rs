@@ -13,7 +13,7 @@ const RESTING: u8 = 0;
 const RUNG: u8 = 1;
 /// The worker polls.
 const POLLED: u8 = 2;
-/// The worker polls, and somebody rang meanwhile.
+/// The worker polls, and was rung meanwhile.
 const POLLED_AND_RUNG: u8 = 3;
 
 /// The state of one exchange's bell.
@@ -31,7 +31,7 @@ impl State {
         self.0.store(POLLED, Ordering::Release);
     }
 
-    /// Somebody wakes the exchange, from any thread. Whether a mail has to be sent.
+    /// Wakes the exchange, from any thread. Whether a mail has to be sent.
     pub(crate) fn ring(&self) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -44,12 +44,12 @@ impl State {
         }
     }
 
-    /// The worker begins to poll. Whether somebody had rung.
+    /// The worker begins to poll. Whether it was rung.
     pub(crate) fn begin(&self) -> bool {
         self.0.swap(POLLED, Ordering::AcqRel) & 1 == RUNG
     }
 
-    /// The worker has polled. Whether it has to poll again, because somebody rang meanwhile: it is
+    /// The worker has polled. Whether it has to poll again, because it was rung meanwhile: it is
     /// rung then, and without a mail.
     pub(crate) fn end(&self) -> bool {
         let rested =

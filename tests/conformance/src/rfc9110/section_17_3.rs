@@ -29,14 +29,14 @@ pub fn cases() -> Vec<Case> {
         refused("path-below-a-file", "/files/a.txt/b"),
         refused("path-very-long-name", &format!("/files/{}", "n".repeat(300))),
         refused("path-link-out", "/files/out"),
-        refused("path-link-out-to-folder", "/files/out-folder/secret"),
+        refused("path-link-out-to-directory", "/files/out-directory/secret"),
         refused("path-pipe", "/files/pipe"),
         Case::accepted("path-escaped", "GET /files/%61.t%78t HTTP/1.1\r\nHost: a\r\n\r\n")
             .content("0123456789"),
-        Case::accepted("path-folder", "GET /files/folder HTTP/1.1\r\nHost: a\r\n\r\n")
+        Case::accepted("path-directory", "GET /files/directory HTTP/1.1\r\nHost: a\r\n\r\n")
             .statuses(&[301, 302, 307, 308])
             .field("location", ""),
-        Case::accepted("path-index", "GET /files/folder/ HTTP/1.1\r\nHost: a\r\n\r\n")
+        Case::accepted("path-index", "GET /files/directory/ HTTP/1.1\r\nHost: a\r\n\r\n")
             .content("index"),
     ]
 }

@@ -60,13 +60,13 @@ fn around() -> Vec<Case> {
         ),
         Case::ambiguous("white-space-line-before", " \r\nGET /ping HTTP/1.1\r\nHost: a\r\n\r\n"),
         Case::refused("no-request", "HELLO\r\n\r\n"),
-        Case::refused("answer-as-request", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        Case::refused("response-as-request", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
         Case::refused(
             "tls-on-cleartext",
             b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n".as_slice(),
         )
         .or(&[], After::Closed),
-        Case::refused("control-octets", b"\x01\x02\x03\x04 \x05\r\n\r\n".as_slice()),
+        Case::refused("control-bytes", b"\x01\x02\x03\x04 \x05\r\n\r\n".as_slice()),
         Case::refused("byte-order-mark", "\u{feff}GET /ping HTTP/1.1\r\nHost: a\r\n\r\n"),
     ]
 }

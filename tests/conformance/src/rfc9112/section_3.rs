@@ -35,7 +35,7 @@ fn methods() -> Vec<Case> {
         Case::refused("method-with-parenthesis", with_line("GE(T /ping HTTP/1.1")),
         Case::refused("method-with-colon", with_line("GET: /ping HTTP/1.1")),
         Case::refused("method-with-slash", with_line("GE/T /ping HTTP/1.1")),
-        Case::refused("method-with-high-octet", with_line("G\u{c9}T /ping HTTP/1.1")),
+        Case::refused("method-with-high-byte", with_line("G\u{c9}T /ping HTTP/1.1")),
         Case::accepted("method-lower-case", with_line("get /ping HTTP/1.1"))
             .statuses(&[405, 501])
             .after(After::Any)
@@ -56,13 +56,13 @@ fn methods() -> Vec<Case> {
 }
 
 fn lengths() -> Vec<Case> {
-    let line = |octets: usize| {
-        let padding = octets - "GET /ping? HTTP/1.1\r\n".len();
+    let line = |bytes: usize| {
+        let padding = bytes - "GET /ping? HTTP/1.1\r\n".len();
         with_line(&format!("GET /ping?{} HTTP/1.1", "q".repeat(padding)))
     };
     vec![
-        Case::accepted("request-line-8000-octets", line(8000)).content("pong"),
-        Case::refused("request-line-80000-octets", line(80_000)).statuses(&[414]),
+        Case::accepted("request-line-8000-bytes", line(8000)).content("pong"),
+        Case::refused("request-line-80000-bytes", line(80_000)).statuses(&[414]),
         Case::refused("request-line-without-end", "GET /".to_owned() + &"a".repeat(1_000_000))
             .statuses(&[414])
             .tolerates(&[&[400, 431]], After::Closed),

@@ -26,9 +26,9 @@ fn names() -> Vec<Case> {
         Case::refused("parenthesis-in-name", with_line("X(A): b")),
         Case::refused("slash-in-name", with_line("X/A: b")),
         Case::refused("quote-in-name", with_line("X\"A: b")),
-        Case::refused("control-octet-in-name", with_line("X\x01A: b")),
+        Case::refused("control-byte-in-name", with_line("X\x01A: b")),
         Case::refused("delete-in-name", with_line("X\x7fA: b")),
-        Case::refused("high-octet-in-name", with_line("X\u{e9}A: b")),
+        Case::refused("high-byte-in-name", with_line("X\u{e9}A: b")),
         Case::accepted("underscore-in-name", with_line("X_A: b")),
         Case::accepted("odd-token-as-name", with_line("!#$%&'*+-.^_`|~9: b")),
         Case::accepted("names-in-any-case", "GET /ping HTTP/1.1\r\nhOsT: a\r\n\r\n"),
@@ -46,9 +46,9 @@ fn values() -> Vec<Case> {
         Case::accepted("value-without-space", with_line("X-A:b")),
         Case::accepted("value-with-much-space", with_line("X-A: \t  b \t ")),
         Case::accepted("value-with-tab", with_line("X-A: b\tc")),
-        Case::accepted("value-with-high-octets", with_line("X-A: \u{e9}\u{fc}")),
+        Case::accepted("value-with-high-bytes", with_line("X-A: \u{e9}\u{fc}")),
         Case::accepted("value-with-colons", with_line("X-A: b: c:d")),
-        Case::ambiguous("value-with-control-octet", with_line("X-A: b\x01c")),
+        Case::ambiguous("value-with-control-byte", with_line("X-A: b\x01c")),
         Case::ambiguous("value-with-delete", with_line("X-A: b\x7fc")),
         Case::ambiguous("value-with-vertical-tab", with_line("X-A: b\x0bc")),
         Case::ambiguous("value-with-escape", with_line("X-A: \x1b[0m")),
@@ -78,14 +78,14 @@ fn sizes() -> Vec<Case> {
         let lines: Vec<String> = (0..count).map(|index| format!("X-{index}: b")).collect();
         with_line(&lines.join("\r\n"))
     };
-    let large = |octets: usize| with_line(&format!("X-A: {}", "b".repeat(octets)));
+    let large = |bytes: usize| with_line(&format!("X-A: {}", "b".repeat(bytes)));
     vec![
         Case::accepted("fields-60", fields(60)).content("pong"),
         Case::refused("fields-20000", fields(20_000))
             .statuses(&[431])
             .tolerates(&[&[400]], After::Closed),
-        Case::accepted("field-6000-octets", large(6000)).content("pong"),
-        Case::refused("field-1000000-octets", large(1_000_000))
+        Case::accepted("field-6000-bytes", large(6000)).content("pong"),
+        Case::refused("field-1000000-bytes", large(1_000_000))
             .statuses(&[431])
             .tolerates(&[&[400]], After::Closed),
         Case::refused(

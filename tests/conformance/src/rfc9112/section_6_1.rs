@@ -118,11 +118,11 @@ fn spelling() -> Vec<Case> {
         ("coding-with-form-feed", "Transfer-Encoding: chunked\x0c"),
         ("coding-with-nul", "Transfer-Encoding: chunked\0"),
         ("coding-with-bare-cr", "Transfer-Encoding: chunked\rx"),
-        ("coding-with-high-octet", "Transfer-Encoding: chun\u{212a}ed"),
+        ("coding-with-high-byte", "Transfer-Encoding: chun\u{212a}ed"),
         ("coding-in-brackets", "Transfer-Encoding: [chunked]"),
         ("coding-with-semicolon", "Transfer-Encoding: chunked;"),
         ("coding-name-with-space", "Transfer-Encoding : chunked"),
-        ("coding-name-with-control-octet", "Transfer-Encoding\x0b: chunked"),
+        ("coding-name-with-control-byte", "Transfer-Encoding\x0b: chunked"),
     ];
     let mut cases = wrong
         .map(|(name, fields)| Case::refused(name, post(fields, HELLO)).statuses(&[400, 501]))

@@ -82,19 +82,16 @@ fn extensions() -> Vec<Case> {
     let long = format!("5;{}\r\nhello\r\n0\r\n\r\n", "a".repeat(200_000));
     let many = format!("{}0\r\n\r\n", format!("1;{}\r\nx\r\n", "a".repeat(90)).repeat(5000));
     vec![
-        Case::ambiguous(
-            "chunk-extension-with-control-octet",
-            post("5;a\x01\r\nhello\r\n0\r\n\r\n"),
-        ),
+        Case::ambiguous("chunk-extension-with-control-byte", post("5;a\x01\r\nhello\r\n0\r\n\r\n")),
         Case::ambiguous("chunk-extension-with-nul", post("5;a\0b\r\nhello\r\n0\r\n\r\n")),
         Case::ambiguous("chunk-extension-with-bare-cr", post("5;a\rb\r\nhello\r\n0\r\n\r\n")),
         Case::refused(
             "chunk-extension-hides-a-line",
             post("5;a\n6\r\nhello\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"),
         ),
-        Case::ambiguous("chunk-extension-of-200000-octets", post(&long))
+        Case::ambiguous("chunk-extension-of-200000-bytes", post(&long))
             .or(&[&[413, 431]], After::Closed),
-        Case::ambiguous("chunk-extensions-of-450000-octets", post(&many))
+        Case::ambiguous("chunk-extensions-of-450000-bytes", post(&many))
             .or(&[&[413, 431]], After::Closed),
     ]
 }

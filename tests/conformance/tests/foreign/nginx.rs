@@ -9,7 +9,7 @@ pub(crate) const VERSION: &str = "nginx/1.22.";
 
 /// Starts nginx; what is to be echoed, it passes on to `backend`.
 pub(crate) fn start(program: &Path, backend: &str) -> Nginx {
-    let files = bolide_conformance::folder("nginx").display().to_string();
+    let files = bolide_conformance::directory("nginx").display().to_string();
     Nginx::start(program, &bolide_launcher::scratch("nginx"), |address| {
         configured(address, backend, &files)
     })

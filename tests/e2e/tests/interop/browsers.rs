@@ -40,8 +40,8 @@ const FIREFOX: [(&str, &str); 6] = [
 struct Browser(Child);
 
 impl Browser {
-    fn open(command: &mut Command, folder: &Path) -> Self {
-        let command = command.env("HOME", folder).stdin(Stdio::null());
+    fn open(command: &mut Command, directory: &Path) -> Self {
+        let command = command.env("HOME", directory).stdin(Stdio::null());
         Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
@@ -56,7 +56,7 @@ impl Drop for Browser {
 
 /// A server with a page that tells what a browser saw.
 struct Site {
-    folder: PathBuf,
+    directory: PathBuf,
     server: Server,
     /// The server's key.
     key: KeyPair,
@@ -64,29 +64,29 @@ struct Site {
 
 impl Site {
     fn start(test: &str) -> Self {
-        let folder = scratch(test);
-        std::fs::create_dir(folder.join("files")).unwrap();
-        std::fs::write(folder.join("files/page.html"), PAGE).unwrap();
-        std::fs::write(folder.join("files/300000"), bolide_e2e::random(300_000, 7)).unwrap();
+        let directory = scratch(test);
+        std::fs::create_dir(directory.join("files")).unwrap();
+        std::fs::write(directory.join("files/page.html"), PAGE).unwrap();
+        std::fs::write(directory.join("files/300000"), bolide_e2e::random(300_000, 7)).unwrap();
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::default();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        std::fs::write(folder.join("ca.pem"), ca.self_signed(&ca_key).unwrap().pem()).unwrap();
+        std::fs::write(directory.join("ca.pem"), ca.self_signed(&ca_key).unwrap().pem()).unwrap();
         let key = KeyPair::generate().unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let own = CertificateParams::new(names).unwrap();
         let certificate = own.signed_by(&key, &Issuer::new(ca, ca_key)).unwrap();
-        std::fs::write(folder.join("certificate.pem"), certificate.pem()).unwrap();
-        std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
+        std::fs::write(directory.join("certificate.pem"), certificate.pem()).unwrap();
+        std::fs::write(directory.join("key.pem"), key.serialize_pem()).unwrap();
         let configuration = "[[listen]]\nhttps = \"127.0.0.1:0\"\n\
                              cert = \"certificate.pem\"\nkey = \"key.pem\"\n\
                              [[route]]\npath = \"/files/\"\nroot = \"files\"\n\
                              [[route]]\nbuiltin = true\n";
-        let file = folder.join("bolide.toml");
+        let file = directory.join("bolide.toml");
         std::fs::write(&file, configuration).unwrap();
         let file = file.display().to_string();
         let server = Server::start(&["--config", &file, "--access-log", "/dev/stderr"]);
-        Self { folder, server, key }
+        Self { directory, server, key }
     }
 
     /// The port, and the address of the page on `host`.
@@ -129,9 +129,9 @@ fn chromium_over_http3() {
         .args(CHROMIUM)
         .arg(format!("--origin-to-force-quic-on=127.0.0.1:{port}"))
         .arg(format!("--ignore-certificate-errors-spki-list={key}"))
-        .arg(format!("--user-data-dir={}", site.folder.join("profile").display()))
+        .arg(format!("--user-data-dir={}", site.directory.join("profile").display()))
         .arg(page);
-    let browser = Browser::open(&mut command, &site.folder);
+    let browser = Browser::open(&mut command, &site.directory);
     site.is_seen("HTTP/3.0");
     drop(browser);
 }
@@ -143,11 +143,11 @@ fn firefox_over_http3() {
     let Some(certutil) = find("certutil", test) else { return };
     let site = Site::start(test);
     let (port, page) = site.page("localhost");
-    let profile = site.folder.join("profile");
+    let profile = site.directory.join("profile");
     std::fs::create_dir(&profile).unwrap();
     let database = format!("sql:{}", profile.display());
     run(&certutil, ["-N", "--empty-password", "-d", &database]).well();
-    let ca = site.folder.join("ca.pem").display().to_string();
+    let ca = site.directory.join("ca.pem").display().to_string();
     run(&certutil, ["-A", "-n", "ca", "-t", "C,,", "-i", &ca, "-d", &database]).well();
     let server = format!("\"localhost;h3=:{port}\"");
     let always = ("network.http.http3.alt-svc-mapping-for-testing", server.as_str());
@@ -156,7 +156,7 @@ fn firefox_over_http3() {
     std::fs::write(profile.join("user.js"), preferences.map(line).collect::<String>()).unwrap();
     let mut command = Command::new(firefox);
     command.args(["--headless", "--no-remote", "--profile"]).arg(profile).arg(page);
-    let browser = Browser::open(&mut command, &site.folder);
+    let browser = Browser::open(&mut command, &site.directory);
     // It has a connection of HTTP/2 for it, as long as RFC 9220 is off by default there.
     site.is_seen("HTTP/2.0");
     drop(browser);

@@ -46,31 +46,31 @@ fn curl_gets() {
     each_way("curl_gets", |curl, options, url, version| {
         let format = ["--write-out", " %{http_version} %{http_code} %{content_type}"];
         let ping = format!("{url}/ping");
-        let answer = run(curl, options.iter().chain(&format).chain(&[ping.as_str()])).well();
+        let response = run(curl, options.iter().chain(&format).chain(&[ping.as_str()])).well();
         // A server answers HTTP/1.0 with its own minor version (RFC 9110 §6.2).
         let version = if version == "1.0" { "1.1" } else { version };
         let wanted = format!("pong {version} 200 text/plain");
-        assert!(answer.text().starts_with(&wanted), "{options:?}: {}", answer.text());
+        assert!(response.text().starts_with(&wanted), "{options:?}: {}", response.text());
         for size in SIZES {
             let echo = format!("{url}/echo?size={size}");
-            let answer = run(curl, options.iter().chain(&[echo.as_str()])).well();
-            assert_same(&answer.stdout, &vec![b'x'; *size], &format!("{options:?} {size}"));
+            let response = run(curl, options.iter().chain(&[echo.as_str()])).well();
+            assert_same(&response.stdout, &vec![b'x'; *size], &format!("{options:?} {size}"));
         }
     });
 }
 
 #[test]
 fn curl_posts() {
-    let folder = scratch("curl_posts");
+    let directory = scratch("curl_posts");
     each_way("curl_posts", |curl, options, url, _| {
         for size in SIZES {
-            let file = random_file(&folder, *size);
+            let file = random_file(&directory, *size);
             let sent = std::fs::read(&file).unwrap();
             let data = format!("@{}", file.display());
             let echo = format!("{url}/echo");
             let post = ["--data-binary", &data, &echo];
-            let answer = run(curl, options.iter().chain(&post)).well();
-            assert_same(&answer.stdout, &sent, &format!("{options:?} {size}"));
+            let response = run(curl, options.iter().chain(&post)).well();
+            assert_same(&response.stdout, &sent, &format!("{options:?} {size}"));
         }
     });
 }
@@ -85,8 +85,8 @@ fn curl_posts_in_chunks() {
     for url in server.both() {
         let echo = format!("{url}/echo");
         let chunked = ["-s", "-S", "-k", "--http1.1", "-H", "Transfer-Encoding: chunked"];
-        let answer = run(&curl, chunked.iter().chain(&["--data-binary", &data, &echo])).well();
-        assert_same(&answer.stdout, &sent, url);
+        let response = run(&curl, chunked.iter().chain(&["--data-binary", &data, &echo])).well();
+        assert_same(&response.stdout, &sent, url);
     }
 }
 
@@ -94,8 +94,8 @@ fn curl_posts_in_chunks() {
 fn curl_asks_for_the_head() {
     each_way("curl_asks_for_the_head", |curl, options, url, _| {
         let ping = format!("{url}/echo?size=100000");
-        let answer = run(curl, options.iter().chain(&["--head", ping.as_str()])).well();
-        let text = answer.text().to_ascii_lowercase();
+        let response = run(curl, options.iter().chain(&["--head", ping.as_str()])).well();
+        let text = response.text().to_ascii_lowercase();
         assert!(text.contains("content-length: 100000"), "{options:?}: {text}");
         assert!(text.ends_with("\r\n\r\n"), "{options:?}: {text}");
     });
@@ -114,8 +114,8 @@ fn curl_hears_what_is_wrong() {
         ] {
             let url = format!("{url}{}", arguments[2]);
             let arguments = [arguments[0], arguments[1], &url];
-            let answer = run(curl, options.iter().chain(&arguments)).well();
-            assert_eq!(answer.text(), status, "{options:?} {url}");
+            let response = run(curl, options.iter().chain(&arguments)).well();
+            assert_eq!(response.text(), status, "{options:?} {url}");
         }
     });
 }
@@ -129,11 +129,11 @@ fn curl_asks_in_parallel() {
         }
         let many = format!("{url}/echo?size=[1000-1199]");
         let parallel = ["--parallel", "--parallel-max", "50", "--write-out", "\n%{http_code}\n"];
-        let answer = run(curl, options.iter().chain(&parallel).chain(&[many.as_str()])).well();
-        let text = answer.text();
+        let response = run(curl, options.iter().chain(&parallel).chain(&[many.as_str()])).well();
+        let text = response.text();
         assert_eq!(text.matches("\n200\n").count(), 200, "{options:?}");
-        let octets = text.bytes().filter(|octet| *octet == b'x').count();
-        assert_eq!(octets, (1000..1200).sum::<usize>(), "{options:?}");
+        let bytes = text.bytes().filter(|byte| *byte == b'x').count();
+        assert_eq!(bytes, (1000..1200).sum::<usize>(), "{options:?}");
     });
 }
 
@@ -146,8 +146,8 @@ fn curl_comes_back_over_http3() {
     let plain = ["curl", "-sS", "-k", "--alt-svc", &known, "--write-out", " %{http_version}"];
     let arguments = [&plain[..], &ONE_DATAGRAM].concat();
     for version in ["2", "3"] {
-        let answer = run(&curl, arguments.iter().chain(&[ping.as_str()])).well();
-        assert_eq!(answer.text(), format!("pong {version}"));
+        let response = run(&curl, arguments.iter().chain(&[ping.as_str()])).well();
+        assert_eq!(response.text(), format!("pong {version}"));
     }
 }
 
@@ -159,7 +159,7 @@ fn curl_gets_a_gigabyte() {
         let url = format!("{}/echo?size=1073741824", server.http());
         let format = ["--output", "/dev/null", "--write-out", "%{size_download}"];
         let arguments = ["-sS", "--max-time", "100", option];
-        let answer = run(&curl, arguments.iter().chain(&format).chain(&[url.as_str()])).well();
-        assert_eq!(answer.text(), "1073741824", "{option}");
+        let response = run(&curl, arguments.iter().chain(&format).chain(&[url.as_str()])).well();
+        assert_eq!(response.text(), "1073741824", "{option}");
     }
 }

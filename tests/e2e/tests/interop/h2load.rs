@@ -7,8 +7,8 @@ use bolide_launcher::{Server, find, run, scratch};
 
 fn load(h2load: &Path, requests: usize, options: &[&str], url: &str) {
     let count = format!("-n{requests}");
-    let answer = run(h2load, [count.as_str()].iter().chain(options).chain(&[url])).well();
-    let text = answer.text();
+    let response = run(h2load, [count.as_str()].iter().chain(options).chain(&[url])).well();
+    let text = response.text();
     let line = text.lines().find(|line| line.starts_with("requests:")).unwrap_or_default();
     let wanted = format!("{requests} succeeded, 0 failed, 0 errored, 0 timeout");
     assert!(line.contains(&wanted), "{options:?} {url}: {line}");
@@ -46,12 +46,12 @@ fn h2load_over_h1() {
 #[test]
 fn h2load_posts() {
     let Some(h2load) = find("h2load", "h2load_posts") else { return };
-    let folder = scratch("h2load_posts");
+    let directory = scratch("h2load_posts");
     let server = Server::start_both();
     for url in server.both() {
         let echo = format!("{url}/echo");
         for (size, requests) in [(4096, 5_000), (65_536, 1_000)] {
-            let data = format!("--data={}", random_file(&folder, size).display());
+            let data = format!("--data={}", random_file(&directory, size).display());
             load(&h2load, requests, &["-c10", "-m10", &data], &echo);
             load(&h2load, requests, &["--h1", "-c10", &data], &echo);
         }

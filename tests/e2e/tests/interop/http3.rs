@@ -55,8 +55,8 @@ struct Foreign {
 impl Foreign {
     fn start(program: &Path, arguments: &[&str], test: &str) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let folder = scratch(test);
-        let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+        let directory = scratch(test);
+        let (certificate, key) = (directory.join("certificate.pem"), directory.join("key.pem"));
         std::fs::write(&certificate, made.cert.pem()).unwrap();
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         let mut child = Command::new(program)

@@ -16,7 +16,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::hyper_client::trust::Anybody;
+use crate::hyper_client::trust::AnyCertificate;
 
 mod trust;
 
@@ -35,7 +35,7 @@ impl Client {
         if !url.starts_with("https") {
             return Self::over(stream, two).await;
         }
-        let mut config = Anybody::client_config();
+        let mut config = AnyCertificate::client_config();
         config.alpn_protocols = vec![if two { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
         let name = ServerName::try_from("localhost").unwrap();
         let connector = TlsConnector::from(Arc::new(config));

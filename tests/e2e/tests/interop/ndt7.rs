@@ -24,14 +24,14 @@ fn measure(scheme: &str, url: &str) -> Option<Value> {
 #[test]
 fn ndt7_clients() {
     let archive = scratch("ndt7");
-    let folder = archive.display().to_string();
+    let directory = archive.display().to_string();
     let server = Server::start(&[
         "--http",
         "127.0.0.1:0",
         "--https",
         "127.0.0.1:0",
         "--ndt7-archive",
-        &folder,
+        &directory,
     ]);
     let [http, https] = server.both();
     // Two at a time would measure each other, and that is all the same here.
@@ -67,8 +67,8 @@ fn ndt7_clients() {
     }
 }
 
-fn names_in(folder: &Path) -> Vec<String> {
-    let files = std::fs::read_dir(folder).expect("it is there");
+fn names_in(directory: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(directory).expect("it is there");
     files.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect()
 }
 

@@ -9,14 +9,14 @@ fn nghttp_gets() {
     let servers = Server::start_everywhere();
     for url in servers.iter().flat_map(Server::both) {
         let ping = format!("{url}/ping");
-        let answer = run(&nghttp, ["-nv", "--no-verify-peer", &ping]).well();
-        let text = answer.text();
+        let response = run(&nghttp, ["-nv", "--no-verify-peer", &ping]).well();
+        let text = response.text();
         assert!(text.contains(":status: 200"), "{url}: {text}");
         assert!(text.contains("recv SETTINGS frame"), "{url}: {text}");
         for size in SIZES {
             let echo = format!("{url}/echo?size={size}");
-            let answer = run(&nghttp, ["--no-verify-peer", &echo]).well();
-            assert_same(&answer.stdout, &vec![b'x'; *size], &echo);
+            let response = run(&nghttp, ["--no-verify-peer", &echo]).well();
+            assert_same(&response.stdout, &vec![b'x'; *size], &echo);
         }
     }
 }
@@ -24,16 +24,17 @@ fn nghttp_gets() {
 #[test]
 fn nghttp_posts() {
     let Some(nghttp) = find("nghttp", "nghttp_posts") else { return };
-    let folder = scratch("nghttp_posts");
+    let directory = scratch("nghttp_posts");
     let servers = Server::start_everywhere();
     for url in servers.iter().flat_map(Server::both) {
         for size in SIZES {
-            let file = random_file(&folder, *size);
+            let file = random_file(&directory, *size);
             let data = format!("--data={}", file.display());
             let echo = format!("{url}/echo");
-            let answer = run(&nghttp, ["--no-verify-peer", "-H:method: POST", &data, &echo]).well();
+            let response =
+                run(&nghttp, ["--no-verify-peer", "-H:method: POST", &data, &echo]).well();
             let sent = std::fs::read(&file).unwrap();
-            assert_same(&answer.stdout, &sent, &format!("{url} {size}"));
+            assert_same(&response.stdout, &sent, &format!("{url} {size}"));
         }
     }
 }
@@ -50,8 +51,8 @@ fn nghttp_posts_with_trailers_and_padding() {
         let echo = format!("{url}/echo");
         for option in ["--trailer=x-sum: 1", "--padding=200", "--header-table-size=0", "--no-dep"] {
             let arguments = ["--no-verify-peer", "-H:method: POST", option, &data, &echo];
-            let answer = run(&nghttp, arguments).well();
-            assert_same(&answer.stdout, &sent, &format!("{url} {option}"));
+            let response = run(&nghttp, arguments).well();
+            assert_same(&response.stdout, &sent, &format!("{url} {option}"));
         }
     }
 }
@@ -62,8 +63,8 @@ fn nghttp_asks_many_on_one_connection() {
     let servers = Server::start_everywhere();
     for url in servers.iter().flat_map(Server::both) {
         let echo = format!("{url}/echo?size=1000");
-        let answer = run(&nghttp, ["--no-verify-peer", "--multiply=150", &echo]).well();
-        assert_same(&answer.stdout, &vec![b'x'; 150_000], url);
+        let response = run(&nghttp, ["--no-verify-peer", "--multiply=150", &echo]).well();
+        assert_same(&response.stdout, &vec![b'x'; 150_000], url);
     }
 }
 
@@ -74,7 +75,7 @@ fn nghttp_with_small_windows() {
     for url in servers.iter().flat_map(Server::both) {
         // Windows of 2^10 - 1 bytes: the server stalls and goes on for each of them.
         let echo = format!("{url}/echo?size=1048576");
-        let answer = run(&nghttp, ["--no-verify-peer", "-w10", "-W16", &echo]).well();
-        assert_same(&answer.stdout, &vec![b'x'; 1024 * 1024], url);
+        let response = run(&nghttp, ["--no-verify-peer", "-w10", "-W16", &echo]).well();
+        assert_same(&response.stdout, &vec![b'x'; 1024 * 1024], url);
     }
 }

@@ -73,9 +73,9 @@ fn openssl_is_refused() {
 fn openssl_resumes_sessions() {
     let Some(openssl) = find("openssl", "openssl_resumes_sessions") else { return };
     let server = Server::start_both();
-    let folder = scratch("openssl_resumes_sessions");
+    let directory = scratch("openssl_resumes_sessions");
     for (option, version) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
-        let session = folder.join(version).display().to_string();
+        let session = directory.join(version).display().to_string();
         let first = [option, "-ign_eof", "-sess_out", &session];
         let text = connect(&openssl, &server, &first, REQUEST).both();
         assert!(text.contains(&format!("New, {version}")), "{option}: {text}");
@@ -91,8 +91,8 @@ fn openssl_resumes_sessions() {
 fn a_certificate_of_the_first_version_is_trusted_if_any_is_and_not_served() {
     let test = "a_certificate_of_the_first_version_is_trusted_if_any_is_and_not_served";
     let Some(openssl) = find("openssl", test) else { return };
-    let folder = scratch(test);
-    let path = |name: &str| folder.join(name).display().to_string();
+    let directory = scratch(test);
+    let path = |name: &str| directory.join(name).display().to_string();
     let (key, request, certificate) = (path("key.pem"), path("request"), path("certificate.pem"));
     let new = ["req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", &key];
     run(&openssl, new.iter().chain(&["-out", &request])).well();

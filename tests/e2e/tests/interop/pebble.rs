@@ -45,7 +45,7 @@ impl Drop for Running {
 /// Pebble, the name server that it asks, and the ports of the server that it validates.
 struct Pebble {
     pebble: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
     /// The CA's, those of its managers, the name server's, and of the server: cleartext and TLS.
     ports: [u16; 6],
     ca: Option<Running>,
@@ -57,27 +57,27 @@ impl Pebble {
     fn start(test: &str, validity: u64) -> Option<Self> {
         let pebble = find("pebble", test)?;
         let server = find("pebble-challtestsrv", test)?;
-        let folder = scratch(test);
+        let directory = scratch(test);
         let ports = free_ports();
         let [ca, manager, names, manager_of_names, http, tls] = ports;
         let mut parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         parameters.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
         let key = KeyPair::generate().unwrap();
         let certificate = parameters.self_signed(&key).unwrap();
-        fs::write(folder.join("pebble.pem"), certificate.pem()).unwrap();
-        fs::write(folder.join("pebble.key"), key.serialize_pem()).unwrap();
+        fs::write(directory.join("pebble.pem"), certificate.pem()).unwrap();
+        fs::write(directory.join("pebble.key"), key.serialize_pem()).unwrap();
         let configuration = serde_json::json!({ "pebble": {
             "listenAddress": format!("127.0.0.1:{ca}"),
             "managementListenAddress": format!("127.0.0.1:{manager}"),
-            "certificate": folder.join("pebble.pem"),
-            "privateKey": folder.join("pebble.key"),
+            "certificate": directory.join("pebble.pem"),
+            "privateKey": directory.join("pebble.key"),
             "httpPort": http,
             "tlsPort": tls,
             "keyAlgorithm": "ecdsa",
             "retryAfter": { "authz": 1, "order": 1 },
             "profiles": { "default": { "description": "all", "validityPeriod": validity } },
         }});
-        fs::write(folder.join("pebble.json"), configuration.to_string()).unwrap();
+        fs::write(directory.join("pebble.json"), configuration.to_string()).unwrap();
         let mut command = Command::new(server);
         for service in ["-http01", "-https01", "-tlsalpn01", "-doh", "-defaultIPv6"] {
             command.args([service, ""]);
@@ -86,7 +86,7 @@ impl Pebble {
             .args(["-defaultIPv4", "127.0.0.1", "-dnsserver", &format!("127.0.0.1:{names}")])
             .args(["-management", &format!("127.0.0.1:{manager_of_names}")]);
         let names = Running::start(&mut command, "management server");
-        let mut started = Self { pebble, folder, ports, ca: None, _names: names };
+        let mut started = Self { pebble, directory, ports, ca: None, _names: names };
         started.start_ca(NONCES_REFUSED);
         Some(started)
     }
@@ -96,7 +96,7 @@ impl Pebble {
         let mut command = Command::new(&self.pebble);
         command
             .arg("-config")
-            .arg(self.folder.join("pebble.json"))
+            .arg(self.directory.join("pebble.json"))
             .args(["-dnsserver", &format!("127.0.0.1:{}", self.ports[2])])
             .env("PEBBLE_VA_NOSLEEP", "1")
             .env("PEBBLE_WFE_NONCEREJECT", nonces_refused.to_string())
@@ -139,7 +139,7 @@ path = "/ping"
 respond = "pong"
 "#
         );
-        let path = self.folder.join("bolide.toml");
+        let path = self.directory.join("bolide.toml");
         fs::write(&path, text).unwrap();
         path.display().to_string()
     }
@@ -147,8 +147,8 @@ respond = "pong"
     /// The certificate of the CA that signs, in a file of this name.
     fn root(&self, file: &str) -> String {
         let curl = find("curl", "pebble").expect("it was found before");
-        let path = self.folder.join(file).display().to_string();
-        let trusted = self.folder.join("pebble.pem").display().to_string();
+        let path = self.directory.join(file).display().to_string();
+        let trusted = self.directory.join("pebble.pem").display().to_string();
         let url = format!("https://127.0.0.1:{}/roots/0", self.ports[1]);
         run(&curl, ["-sSf", "--cacert", &trusted, "-o", &path, &url]).well();
         path
@@ -327,10 +327,10 @@ fn a_successor_takes_what_is_stored_and_orders_nothing() {
 fn a_host_without_its_certificate_does_not_keep_the_others_from_being_served() {
     let test = "a_host_without_its_certificate";
     let (Some(curl), Some(openssl)) = (find("curl", test), find("openssl", test)) else { return };
-    let folder = scratch(test);
+    let directory = scratch(test);
     let made = rcgen::generate_simple_self_signed(vec!["file.test".to_owned()]).unwrap();
-    fs::write(folder.join("file.pem"), made.cert.pem()).unwrap();
-    fs::write(folder.join("file.key"), made.signing_key.serialize_pem()).unwrap();
+    fs::write(directory.join("file.pem"), made.cert.pem()).unwrap();
+    fs::write(directory.join("file.key"), made.signing_key.serialize_pem()).unwrap();
     let closed = free_ports()[0];
     let text = format!(
         r#"
@@ -345,7 +345,7 @@ directory = "https://127.0.0.1:{closed}/dir"
 storage = "acme"
 "#
     );
-    let path = folder.join("bolide.toml");
+    let path = directory.join("bolide.toml");
     fs::write(&path, text).unwrap();
     let server = Server::start(&["--config", &path.display().to_string()]);
     let line = server.said("the certificate for a.test was not issued");
@@ -358,7 +358,7 @@ storage = "acme"
         let arguments = [more, &["-sS", "--resolve", &resolve, &target]].concat();
         run(&curl, arguments)
     };
-    let trusted = folder.join("file.pem").display().to_string();
+    let trusted = directory.join("file.pem").display().to_string();
     assert_eq!(ping("file.test", &["--cacert", &trusted]).well().text(), "pong");
     // Not even with another name's certificate.
     assert!(!ping("a.test", &["--insecure"]).status.success());
@@ -368,7 +368,7 @@ storage = "acme"
         ["s_client", "-connect", Server::authority(server.https()), "-alpn", "acme-tls/1"];
     let said = run(&openssl, validation.iter().chain(&["-servername", "file.test"])).both();
     assert!(said.contains("alert"), "{said}");
-    check_storage(&folder.join("acme"));
+    check_storage(&directory.join("acme"));
 }
 
 /// Only the owner reads what is stored.

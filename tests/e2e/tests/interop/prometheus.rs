@@ -25,13 +25,13 @@ impl Prometheus {
     /// `None`: it is not installed.
     fn start(test: &str) -> Option<Self> {
         let run = debian_13("prometheus", test)?;
-        let (folder, address) = (scratch(test), free_address());
-        let configuration = folder.join("prometheus.yml");
+        let (directory, address) = (scratch(test), free_address());
+        let configuration = directory.join("prometheus.yml");
         std::fs::write(&configuration, "").unwrap();
         let child = Command::new(run)
             .arg("prometheus")
             .arg(format!("--config.file={}", configuration.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+            .arg(format!("--storage.tsdb.path={}", directory.join("data").display()))
             .arg(format!("--web.listen-address={address}"))
             .arg("--web.enable-remote-write-receiver")
             .stderr(Stdio::null())

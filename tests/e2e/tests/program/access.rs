@@ -11,10 +11,10 @@ use bolide_launcher::{Server, find, program, run, scratch};
 
 /// Starts a server with this configuration, in a directory of its own.
 fn start(test: &str, text: &str) -> (Server, PathBuf) {
-    let folder = scratch(test);
-    let path = folder.join("bolide.toml");
+    let directory = scratch(test);
+    let path = directory.join("bolide.toml");
     std::fs::write(&path, text).expect("the directory is there");
-    (Server::start(&["--config", &path.display().to_string()]), folder)
+    (Server::start(&["--config", &path.display().to_string()]), directory)
 }
 
 /// Sends these bytes over a connection of their own; all that comes back.
@@ -81,7 +81,7 @@ fn the_client_of_a_trusted_balancer_is_told_to_upstreams_and_logged() {
          [access-log]\nfile = \"log\"\nformat = \"common\"\n\
          [[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nproxy = \"{upstream}\"\n"
     );
-    let (server, folder) = start(TEST, &text);
+    let (server, directory) = start(TEST, &text);
     let trace = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
     let forwarded = "X-Forwarded-For: 6.6.6.6, 203.0.113.9\r\nX-Forwarded-Proto: https\r\n\
                      X-Forwarded-Host: shop.example\r\nX-Request-Id: abc-1\r\n";
@@ -100,7 +100,7 @@ fn the_client_of_a_trusted_balancer_is_told_to_upstreams_and_logged() {
     assert!(!response.contains("6.6.6.6"), "{response}");
     let malformed = send(&server, &get("/", "traceparent: 00-zz\r\ntracestate: a=b\r\n"));
     assert!(!malformed.contains("tracestate") && !malformed.contains("traceparent"), "{malformed}");
-    let log = logged(&folder.join("log"), 2);
+    let log = logged(&directory.join("log"), 2);
     assert!(log.starts_with("203.0.113.9 - - ["), "{log}");
     assert!(log.lines().nth(1).expect("two lines").starts_with("127.0.0.1 - - ["), "{log}");
 }
@@ -131,7 +131,7 @@ fn a_proxy_header_works_before_http1_http2_and_tls() {
                 [[listen]]\nhttp = \"127.0.0.1:0\"\nproxy-protocol = \"required\"\n\
                 [[listen]]\nhttps = \"127.0.0.1:0\"\nproxy-protocol = \"optional\"\n\
                 [[route]]\nrespond = \"fine\"\n";
-    let (server, folder) = start(TEST, text);
+    let (server, directory) = start(TEST, text);
     let version_1 = format!("PROXY TCP4 203.0.113.9 198.51.100.1 1234 80\r\n{}", get("/", ""));
     assert!(send(&server, &version_1).ends_with("fine"));
     assert_eq!(send(&server, &get("/", "")), "", "the header is required");
@@ -144,7 +144,7 @@ fn a_proxy_header_works_before_http1_http2_and_tls() {
     assert_eq!(ask(&["--haproxy-protocol", "--http2"], server.https()), "fine");
     assert_eq!(ask(&["--haproxy-protocol", "--http1.1"], server.https()), "fine");
     assert_eq!(ask(&["--http2"], server.https()), "fine", "the header is optional");
-    let log = logged(&folder.join("log"), 5);
+    let log = logged(&directory.join("log"), 5);
     assert!(log.contains("\"peer\":\"203.0.113.9:1234\""), "{log}");
 }
 
@@ -465,12 +465,12 @@ fn a_route_may_require_a_client_certificate_of_its_own() {
 
 #[test]
 fn a_protected_directory_is_not_reached_by_another_spelling_of_its_path() {
-    let folder = scratch("a_protected_directory");
-    std::fs::create_dir_all(folder.join("site/admin")).expect("a directory");
+    let directory = scratch("a_protected_directory");
+    std::fs::create_dir_all(directory.join("site/admin")).expect("a directory");
     for file in ["index.html", "admin/index.html", "~x"] {
-        std::fs::write(folder.join("site").join(file), file).expect("a file");
+        std::fs::write(directory.join("site").join(file), file).expect("a file");
     }
-    let path = folder.join("bolide.toml");
+    let path = directory.join("bolide.toml");
     let text = "[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nroot = \"site\"\n\
                 [[route]]\npath = \"/admin/\"\nroot = \"site/admin\"\ndeny = [\"127.0.0.0/8\"]\n";
     std::fs::write(&path, text).expect("the directory is there");

@@ -36,15 +36,15 @@ impl Figures {
 
 /// nginx with a limit for its one location, over HTTP/1.1 or h2c.
 fn nginx(nginx: &Path, http2: &str) -> Nginx {
-    let folder = scratch(&format!("agreement{}", http2.trim()));
-    std::fs::write(folder.join("six"), "six").expect("target can be written");
-    Nginx::start(nginx, &folder, |address| {
+    let directory = scratch(&format!("agreement{}", http2.trim()));
+    std::fs::write(directory.join("six"), "six").expect("target can be written");
+    Nginx::start(nginx, &directory, |address| {
         format!(
             "keepalive_requests 1000000;\n\
              limit_req_zone $binary_remote_addr zone=all:1m rate={RATE}r/s;\n\
              server {{ listen {address}{http2}; location = /six {{ limit_req zone=all burst=1000;\n\
              try_files /six =404; root {}; }} }}",
-            folder.display()
+            directory.display()
         )
     })
 }

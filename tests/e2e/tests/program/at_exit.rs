@@ -17,15 +17,15 @@ fn connect(server: &Server) -> TcpStream {
 
 /// Reads until these bytes have come.
 fn until(stream: &mut TcpStream, wanted: &[u8]) {
-    let (mut read, mut octet) = (Vec::new(), [0]);
+    let (mut read, mut byte) = (Vec::new(), [0]);
     while !read.ends_with(wanted) {
-        stream.read_exact(&mut octet).expect("it answers");
-        read.push(octet[0]);
+        stream.read_exact(&mut byte).expect("it responds");
+        read.push(byte[0]);
     }
 }
 
-fn names_in(folder: &Path) -> Vec<String> {
-    let files = std::fs::read_dir(folder).expect("it is there");
+fn names_in(directory: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(directory).expect("it is there");
     files.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect()
 }
 
@@ -33,8 +33,8 @@ fn names_in(folder: &Path) -> Vec<String> {
 #[test]
 fn the_last_lines_of_the_access_log_are_written() {
     const REQUESTS: usize = 300;
-    let folder = scratch("the_last_lines_of_the_access_log_are_written");
-    let (path, configuration) = (folder.join("access.log"), folder.join("bolide.toml"));
+    let directory = scratch("the_last_lines_of_the_access_log_are_written");
+    let (path, configuration) = (directory.join("access.log"), directory.join("bolide.toml"));
     let text = format!(
         "workers = 2\n[[listen]]\nhttp = \"127.0.0.1:0\"\n[access-log]\nfile = \"{}\"\nformat = \"json\"\ndelay = \"1h\"\n",
         path.display()
@@ -61,7 +61,7 @@ fn the_last_lines_of_the_access_log_are_written() {
 fn the_archive_files_of_the_last_speed_tests_are_written() {
     const TESTS: usize = 24;
     let archive = scratch("the_archive_files_of_the_last_speed_tests_are_written");
-    let folder = archive.display().to_string();
+    let directory = archive.display().to_string();
     let server = Server::start(&[
         "--http",
         "127.0.0.1:0",
@@ -69,7 +69,7 @@ fn the_archive_files_of_the_last_speed_tests_are_written() {
         "--drain",
         "50ms",
         "--ndt7-archive",
-        &folder,
+        &directory,
     ]);
     let clients: Vec<TcpStream> = (0..TESTS)
         .map(|_| {

@@ -31,8 +31,8 @@ fn hash(password: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-fn serve(folder: &Path, routes: &str) -> Server {
-    let path = folder.join("bolide.toml");
+fn serve(directory: &Path, routes: &str) -> Server {
+    let path = directory.join("bolide.toml");
     std::fs::write(&path, format!("[[listen]]\nhttp = \"127.0.0.1:0\"\n{routes}")).unwrap();
     Server::start(&["--config", &path.display().to_string()])
 }
@@ -57,11 +57,11 @@ impl Curl {
 fn a_route_with_basic_auth_lets_its_users_through_and_nobody_else() {
     let test = "a_route_with_basic_auth";
     let Some(curl) = find("curl", test).map(Curl) else { return };
-    let (folder, behind) = (scratch(test), scratch(&format!("{test}_upstream")));
+    let (directory, behind) = (scratch(test), scratch(&format!("{test}_upstream")));
     let behind = serve(&behind, "[[route]]\nbuiltin = true\n");
-    std::fs::write(folder.join("401.html"), "<p>who are you</p>").unwrap();
+    std::fs::write(directory.join("401.html"), "<p>who are you</p>").unwrap();
     let users = format!("# the office\n\nbob:{}\n", hash("päss:word"));
-    std::fs::write(folder.join("users"), users).unwrap();
+    std::fs::write(directory.join("users"), users).unwrap();
     let alice = hash("secret");
     let routes = format!(
         "[[route]]\nproxy = \"{}\"\nstrip-prefix = \"/admin\"\npath = \"/admin/\"\n\
@@ -71,7 +71,7 @@ fn a_route_with_basic_auth_lets_its_users_through_and_nobody_else() {
          [[route]]\nrespond = \"open\"\n",
         behind.http()
     );
-    let server = serve(&folder, &routes);
+    let server = serve(&directory, &routes);
     // Credentials that the server itself sets for the upstream are not the client's.
     for more in [&[][..], &["-u", "alice:Secret"], &["-u", "bob:secret"], &["-u", "carol:secret"]] {
         for (status, text) in curl.ask(&server, "/admin/ping", more) {
@@ -99,9 +99,9 @@ fn a_route_with_basic_auth_lets_its_users_through_and_nobody_else() {
 fn a_body_waits_until_its_senders_password_was_verified() {
     let test = "a_body_waits_until_its_senders_password";
     let Some(curl) = find("curl", test).map(Curl) else { return };
-    let (folder, behind) = (scratch(test), scratch(&format!("{test}_upstream")));
+    let (directory, behind) = (scratch(test), scratch(&format!("{test}_upstream")));
     let behind = serve(&behind, "[[route]]\nbuiltin = true\n");
-    let large = folder.join("large");
+    let large = directory.join("large");
     std::fs::write(&large, "0123456789abcdef".repeat(30_000)).unwrap();
     let data = format!("@{}", large.display());
     let alice = hash("secret");
@@ -112,7 +112,7 @@ fn a_body_waits_until_its_senders_password_was_verified() {
                 "[[route]]\nproxy = \"{}\"\nbasic-auth = {{ users = {{ alice = \"{alice}\" }} }}\n",
                 behind.http()
             );
-            let server = serve(&folder, &routes);
+            let server = serve(&directory, &routes);
             let url = format!("{}/echo", server.http());
             let own = ["-sS", "--max-time", "60", version, "--data-binary", data, &url];
             let echoed = run(&curl.0, [&own[..], &["-u", "alice:secret"]].concat()).well().text();
@@ -150,9 +150,9 @@ fn hash_password_reads_a_line_and_prints_a_hash_with_a_salt_of_its_own() {
 
 #[test]
 fn mistakes_in_basic_auth_and_forward_auth_are_found() {
-    let folder = scratch("mistakes_in_basic_auth");
-    let path = folder.join("bolide.toml");
-    std::fs::write(folder.join("users"), "# none\nalice\n").unwrap();
+    let directory = scratch("mistakes_in_basic_auth");
+    let path = directory.join("bolide.toml");
+    std::fs::write(directory.join("users"), "# none\nalice\n").unwrap();
     for (route, said) in [
         ("basic-auth = {}", "`basic-auth` has no users"),
         ("basic-auth = { users = { a = \"secret\" } }", "the hash of `a` is not one of argon2"),
@@ -339,7 +339,7 @@ fn forward_auth_that_is_slow_delays_no_other_route() {
 fn the_access_log_names_users_who_were_let_pass() {
     let test = "the_access_log_names_users";
     let Some(curl) = find("curl", test).map(Curl) else { return };
-    let folder = scratch(test);
+    let directory = scratch(test);
     let routes = format!(
         "[[route]]\npath = \"/basic\"\nrespond = \"in\"\nbasic-auth = {{ users = {{ \"alice b\" = \"{}\" }} }}\n\
          [[route]]\npath = \"/asked\"\nrespond = \"in\"\nforward-auth = {{ url = \"{}\", user = \"x-user\" }}\n\
@@ -347,7 +347,7 @@ fn the_access_log_names_users_who_were_let_pass() {
         hash("secret"),
         authority()
     );
-    let server = serve(&folder, &routes);
+    let server = serve(&directory, &routes);
     for (path, more, status) in [
         // The first is verified, and then remembered.
         ("/basic", &["-u", "alice b:secret"][..], "200"),
@@ -359,7 +359,7 @@ fn the_access_log_names_users_who_were_let_pass() {
             assert_eq!(got, status, "{path}: {text}");
         }
     }
-    let log = super::access::logged(&folder.join("log"), 4 * VERSIONS.len());
+    let log = super::access::logged(&directory.join("log"), 4 * VERSIONS.len());
     for (path, status, user) in [
         ("/basic", 200, "alice\\x20b"),
         ("/basic", 401, "-"),

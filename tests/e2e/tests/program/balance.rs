@@ -32,10 +32,10 @@ fn ask(server: &Server, request: &str) -> TcpStream {
 /// The name of the upstream that responds.
 fn name(server: &Server) -> String {
     let request = "GET /name HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-    let mut answer = String::new();
-    ask(server, request).read_to_string(&mut answer).expect("an answer");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer.split("\r\n\r\n").nth(1).expect("a body").to_owned()
+    let mut response = String::new();
+    ask(server, request).read_to_string(&mut response).expect("a response");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    response.split("\r\n\r\n").nth(1).expect("a body").to_owned()
 }
 
 /// A proxy to both with what an `[[upstream]]` says.
@@ -69,7 +69,7 @@ fn who_is_busy_is_asked_less() {
         let proxy = before(test, [&a, &b], [1, 1], balance);
         // Its response has begun, and ends with the request.
         let mut open = ask(&proxy, "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nx");
-        assert_eq!(open.read(&mut [0; 12]).expect("an answer"), 12);
+        assert_eq!(open.read(&mut [0; 12]).expect("a response"), 12);
         let first = name(&proxy);
         for _ in 0..10 {
             assert_eq!(name(&proxy), first, "{balance}");
@@ -80,7 +80,7 @@ fn who_is_busy_is_asked_less() {
             .map(|_| {
                 let post = "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nx";
                 let mut open = ask(&proxy, post);
-                assert_eq!(open.read(&mut [0; 12]).expect("an answer"), 12);
+                assert_eq!(open.read(&mut [0; 12]).expect("a response"), 12);
                 open
             })
             .collect();
@@ -92,9 +92,9 @@ fn who_is_busy_is_asked_less() {
 /// The response to a request with these fields, in lower case.
 fn response(server: &Server, path: &str, fields: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n");
-    let mut answer = String::new();
-    ask(server, &request).read_to_string(&mut answer).expect("an answer");
-    answer.to_lowercase()
+    let mut response = String::new();
+    ask(server, &request).read_to_string(&mut response).expect("a response");
+    response.to_lowercase()
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn a_client_stays_where_its_cookie_or_its_hash_says() {
 #[test]
 fn an_upstream_hears_by_a_proxy_header_whose_connection_it_is() {
     let test = "an_upstream_hears_by_a_proxy_header_whose_connection_it_is";
-    let folder = scratch(&format!("{test}-upstream"));
-    let path = folder.join("bolide.toml");
+    let directory = scratch(&format!("{test}-upstream"));
+    let path = directory.join("bolide.toml");
     let text = "trusted = [\"127.0.0.0/8\"]\n[[listen]]\nhttp = \"127.0.0.1:0\"\nproxy-protocol = \"required\"\n\
                 [[route]]\npath = \"/near\"\nrespond = \"yes\"\naddress = \"192.0.2.0/24\"\n\
                 [[route]]\nrespond = \"no\"\n";

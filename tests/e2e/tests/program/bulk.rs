@@ -23,16 +23,16 @@ fn is_possible() -> bool {
     find("ip", "what `bolide net bulk` leaves behind").is_some()
 }
 
-fn bulk(folder: &Path, words: &[&str]) -> Command {
+fn bulk(directory: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(program());
-    command.args(["net", "bulk", "--only", "bolide", "--rounds", "1", "--out"]).arg(folder);
+    command.args(["net", "bulk", "--only", "bolide", "--rounds", "1", "--out"]).arg(directory);
     command.args(words).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
 /// A run in the middle of a transfer that takes long, with its namespaces.
-fn in_a_transfer(folder: &Path) -> (Child, ChildStderr, PathBuf) {
-    let mut run = bulk(folder, &["--bytes", "1000GiB"]).spawn().unwrap();
+fn in_a_transfer(directory: &Path) -> (Child, ChildStderr, PathBuf) {
+    let mut run = bulk(directory, &["--bytes", "1000GiB"]).spawn().unwrap();
     let mut errors = run.stderr.take().unwrap();
     let mut said = Vec::new();
     while !String::from_utf8_lossy(&said).contains("round 1 of") {
@@ -64,14 +64,14 @@ fn a_killed_bulk_transfer_leaves_nothing_once_the_next_one_has_begun() {
     if !is_possible() {
         return;
     }
-    let folder = scratch("bulk-leaves-nothing");
-    let (mut run, _errors, server) = in_a_transfer(&folder);
+    let directory = scratch("bulk-leaves-nothing");
+    let (mut run, _errors, server) = in_a_transfer(&directory);
     let place = std::env::temp_dir().join(format!("bolide-race-{}-0", run.id()));
     let processes = inside(&server);
     run.kill().unwrap();
     run.wait().unwrap();
     assert!(server.exists() && place.exists(), "nobody has tidied up yet");
-    let next = bulk(&folder, &["--bytes", "1MiB"]).output().unwrap();
+    let next = bulk(&directory, &["--bytes", "1MiB"]).output().unwrap();
     assert!(next.status.success(), "{}", String::from_utf8_lossy(&next.stderr));
     assert!(!server.exists() && !place.exists());
     for id in processes {

@@ -11,13 +11,13 @@ use rustix::process::Signal;
 const REQUEST: &[u8] = b"GET /ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 /// A certificate for these names and its key, as files.
-fn pair(folder: &Path, name: &str, names: &[&str]) -> [String; 2] {
+fn pair(directory: &Path, name: &str, names: &[&str]) -> [String; 2] {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let mut parameters = CertificateParams::new(names).unwrap();
     parameters.distinguished_name.push(DnType::CommonName, name);
     let key = KeyPair::generate().unwrap();
     let certificate = parameters.self_signed(&key).unwrap();
-    let paths = [folder.join(format!("{name}.pem")), folder.join(format!("{name}.key"))];
+    let paths = [directory.join(format!("{name}.pem")), directory.join(format!("{name}.key"))];
     std::fs::write(&paths[0], certificate.pem()).unwrap();
     std::fs::write(&paths[1], key.serialize_pem()).unwrap();
     paths.map(|path| path.display().to_string())
@@ -46,14 +46,14 @@ fn connect_to(openssl: &Path, url: &str, options: &[&str]) -> Finished {
 #[test]
 fn each_name_gets_its_certificate() {
     let Some(openssl) = find("openssl", "each_name_gets_its_certificate") else { return };
-    let folder = scratch("each_name_gets_its_certificate");
+    let directory = scratch("each_name_gets_its_certificate");
     let mut arguments = vec!["--https".to_owned(), "127.0.0.1:0".to_owned()];
     for (name, names) in [
         ("first", ["first.org", "localhost"]),
         ("wild", ["*.example.org", "example.org"]),
         ("exact", ["a.example.org", "b.org"]),
     ] {
-        let [cert, key] = pair(&folder, name, &names);
+        let [cert, key] = pair(&directory, name, &names);
         arguments.extend(["--cert".to_owned(), cert, "--key".to_owned(), key]);
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -76,20 +76,20 @@ fn each_name_gets_its_certificate() {
 }
 
 /// An authority, and a client that it vouches for: their files.
-pub(super) fn clients(folder: &Path) -> (PathBuf, [String; 2]) {
+pub(super) fn clients(directory: &Path) -> (PathBuf, [String; 2]) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.distinguished_name.push(DnType::CommonName, "authority");
     let authority_key = KeyPair::generate().unwrap();
     let root = authority.self_signed(&authority_key).unwrap();
-    let path = folder.join("authority.pem");
+    let path = directory.join("authority.pem");
     std::fs::write(&path, root.pem()).unwrap();
     let issuer = Issuer::new(authority, authority_key);
     let mut client = CertificateParams::new(Vec::new()).unwrap();
     client.distinguished_name.push(DnType::CommonName, "alice");
     let key = KeyPair::generate().unwrap();
     let certificate = client.signed_by(&key, &issuer).unwrap();
-    let paths = [folder.join("alice.pem"), folder.join("alice.key")];
+    let paths = [directory.join("alice.pem"), directory.join("alice.key")];
     std::fs::write(&paths[0], certificate.pem()).unwrap();
     std::fs::write(&paths[1], key.serialize_pem()).unwrap();
     (path, paths.map(|path| path.display().to_string()))
@@ -98,9 +98,9 @@ pub(super) fn clients(folder: &Path) -> (PathBuf, [String; 2]) {
 #[test]
 fn clients_have_to_say_who_they_are() {
     let Some(curl) = find("curl", "clients_have_to_say_who_they_are") else { return };
-    let folder = scratch("clients_have_to_say_who_they_are");
-    let (authority, [cert, key]) = clients(&folder);
-    let [stranger, stranger_key] = pair(&folder, "stranger", &["stranger"]);
+    let directory = scratch("clients_have_to_say_who_they_are");
+    let (authority, [cert, key]) = clients(&directory);
+    let [stranger, stranger_key] = pair(&directory, "stranger", &["stranger"]);
     let authority = authority.display().to_string();
     for (word, nobody_may) in [("required", false), ("optional", true)] {
         let any = ["--https", "127.0.0.1:0", "--client-ca", &authority];
@@ -124,14 +124,14 @@ fn clients_have_to_say_who_they_are() {
 #[test]
 fn a_certificate_that_changes_is_read_again() {
     let Some(openssl) = find("openssl", "a_certificate_that_changes_is_read_again") else { return };
-    let folder = scratch("a_certificate_that_changes_is_read_again");
-    let [cert, key] = pair(&folder, "old", &["localhost"]);
+    let directory = scratch("a_certificate_that_changes_is_read_again");
+    let [cert, key] = pair(&directory, "old", &["localhost"]);
     let server = Server::start(&["--https", "127.0.0.1:0", "--cert", &cert, "--key", &key]);
-    let session = folder.join("session").display().to_string();
+    let session = directory.join("session").display().to_string();
     let first = connect(&openssl, &server, &["-tls1_3", "-sess_out", &session]).both();
     assert!(first.contains("CN = old"), "{first}");
     let replace = |name: &str| {
-        let [new_cert, new_key] = pair(&folder, name, &["localhost"]);
+        let [new_cert, new_key] = pair(&directory, name, &["localhost"]);
         std::fs::rename(new_cert, &cert).unwrap();
         std::fs::rename(new_key, &key).unwrap();
     };
@@ -155,10 +155,10 @@ fn a_certificate_that_changes_is_read_again() {
 fn a_listener_of_a_file_gets_the_certificates_that_it_names_now() {
     let test = "a_listener_of_a_file_gets_the_certificates";
     let Some(openssl) = find("openssl", test) else { return };
-    let folder = scratch(test);
-    pair(&folder, "one", &["localhost"]);
-    pair(&folder, "two", &["localhost"]);
-    let path = folder.join("bolide.toml");
+    let directory = scratch(test);
+    pair(&directory, "one", &["localhost"]);
+    pair(&directory, "two", &["localhost"]);
+    let path = directory.join("bolide.toml");
     let write = |name: &str| {
         let text = format!(
             "[[listen]]\nhttps = \"127.0.0.1:0\"\ncert = \"{name}.pem\"\nkey = \"{name}.key\"\n"
@@ -183,11 +183,11 @@ fn a_listener_of_a_file_gets_the_certificates_that_it_names_now() {
 fn listeners_of_the_same_address_and_certificate_are_told_apart() {
     let test = "listeners_of_the_same_address_and_certificate_are_told_apart";
     let Some(openssl) = find("openssl", test) else { return };
-    let folder = scratch(test);
-    pair(&folder, "one", &["localhost"]);
-    pair(&folder, "two", &["localhost"]);
-    clients(&folder);
-    let path = folder.join("bolide.toml");
+    let directory = scratch(test);
+    pair(&directory, "one", &["localhost"]);
+    pair(&directory, "two", &["localhost"]);
+    clients(&directory);
+    let path = directory.join("bolide.toml");
     let listen = |name: &str| {
         format!(
             "[[listen]]\nhttps = \"127.0.0.1:0\"\ncert = \"{name}.pem\"\nkey = \"{name}.key\"\n"
@@ -217,8 +217,8 @@ fn listeners_of_the_same_address_and_certificate_are_told_apart() {
 fn each_listener_has_its_own_versions_suites_and_protocols() {
     let test = "each_listener_has_its_own_versions_suites_and_protocols";
     let Some(openssl) = find("openssl", test) else { return };
-    let folder = scratch(test);
-    pair(&folder, "one", &["localhost"]);
+    let directory = scratch(test);
+    pair(&directory, "one", &["localhost"]);
     let listen = |keys: &str| {
         format!(
             "[[listen]]\nhttps = \"127.0.0.1:0\"\ncert = \"one.pem\"\nkey = \"one.key\"\n{keys}\n"
@@ -226,7 +226,7 @@ fn each_listener_has_its_own_versions_suites_and_protocols() {
     };
     let old = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
     let (new, only_http1) = ("TLS_AES_256_GCM_SHA384", "alpn = [\"http/1.1\"]");
-    let path = folder.join("bolide.toml");
+    let path = directory.join("bolide.toml");
     let all = [
         listen(""),
         listen(&format!("min-version = \"1.3\"\ncipher-suites = [\"{new}\"]\n{only_http1}")),

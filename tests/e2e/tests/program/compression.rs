@@ -13,8 +13,8 @@ use bolide_launcher::{Server, find, program, run, scratch};
 /// The versions that each test uses, as curl's options.
 const VERSIONS: [&str; 2] = ["--http1.1", "--http2-prior-knowledge"];
 
-fn serve(folder: &Path, routes: &str) -> Server {
-    let path = folder.join("bolide.toml");
+fn serve(directory: &Path, routes: &str) -> Server {
+    let path = directory.join("bolide.toml");
     std::fs::write(&path, format!("[[listen]]\nhttp = \"127.0.0.1:0\"\n{routes}")).unwrap();
     Server::start(&["--config", &path.display().to_string()])
 }
@@ -147,14 +147,14 @@ fn types_and_sizes_can_be_chosen_and_compression_is_off_by_default() {
     for (head, _) in ask(&curl, &behind, "/a.json", &[]) {
         assert!(!head.contains("content-encoding") && !head.contains("vary"), "{head}");
     }
-    let folder = scratch(&format!("{test}_all"));
+    let directory = scratch(&format!("{test}_all"));
     let page = "<p>text</p>".repeat(200);
     let defaults = "[defaults]\ncompress = true\nerror-pages = { 404 = \"404.html\" }\n\
                     [[route]]\npath = \"/text\"\nrespond = \"short\"\n\
                     [[route]]\npath = \"/files/\"\nroot = \".\"\n\
                     [[route]]\npath = \"/off/\"\nroot = \".\"\ncompress = false\n";
-    std::fs::write(folder.join("404.html"), &page).unwrap();
-    let server = serve(&folder, defaults);
+    std::fs::write(directory.join("404.html"), &page).unwrap();
+    let server = serve(&directory, defaults);
     for (path, is_encoded) in [
         ("/text", false),
         ("/files/none", false),
@@ -237,8 +237,8 @@ fn a_client_that_takes_nothing_does_not_stop_the_others() {
 
 #[test]
 fn mistakes_in_compress_are_found() {
-    let folder = scratch("mistakes_in_compress_are_found");
-    let path = folder.join("bolide.toml");
+    let directory = scratch("mistakes_in_compress_are_found");
+    let path = directory.join("bolide.toml");
     for (route, said) in [
         ("respond = \"a\"\ncompress = \"yes\"", "2:12: `compress`"),
         (

@@ -22,9 +22,9 @@ fn start(path: &Path, flags: &[&str]) -> Server {
 fn ask(server: &Server, request: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(Server::authority(server.http())).unwrap();
     write!(stream, "{request}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head[9..12].parse().unwrap(), head.to_owned(), body.to_owned())
 }
 
@@ -107,8 +107,9 @@ fn flags_win_over_the_file() {
     let path = file("flags_win_over_the_file", HOSTS);
     std::fs::create_dir(path.with_file_name("site")).unwrap();
     std::fs::write(path.with_file_name("ping"), "a file").unwrap();
-    let folder = path.parent().unwrap().display().to_string();
-    let server = start(&path, &["--root", &folder, "--http", "127.0.0.1:0", "--http", "[::1]:0"]);
+    let directory = path.parent().unwrap().display().to_string();
+    let server =
+        start(&path, &["--root", &directory, "--http", "127.0.0.1:0", "--http", "[::1]:0"]);
     assert_eq!(server.urls().len(), 2, "{:?}", server.urls());
     assert_eq!(get(&server, "example.org", "/ping").2, "pong");
     assert_eq!(get(&server, "example.org", "/").0, 404);
@@ -116,9 +117,9 @@ fn flags_win_over_the_file() {
 
 #[test]
 fn files_come_first_and_what_has_none_is_asked_upstream() {
-    let folder = scratch("files_come_first");
-    std::fs::write(folder.join("file"), "a file").unwrap();
-    let root = folder.display().to_string();
+    let directory = scratch("files_come_first");
+    std::fs::write(directory.join("file"), "a file").unwrap();
+    let root = directory.display().to_string();
     let behind = Server::start(&["--http", "127.0.0.1:0"]);
     let any = ["--http", "127.0.0.1:0", "--root", &root, "--proxy", behind.http()];
     let server = Server::start(&any);
@@ -225,23 +226,23 @@ fn documented() -> Vec<String> {
 /// A file with one of these examples, in a directory with all that they name.
 fn example(test: &str, text: &str) -> String {
     let path = file(test, text);
-    let folder = path.parent().unwrap();
-    std::fs::create_dir_all(folder.join("site/assets")).unwrap();
+    let directory = path.parent().unwrap();
+    std::fs::create_dir_all(directory.join("site/assets")).unwrap();
     for (name, content) in
         [("index.html", "the site"), ("assets/a.css", "a style"), ("assets/404.html", "no style")]
     {
-        std::fs::write(folder.join("site").join(name), content).unwrap();
+        std::fs::write(directory.join("site").join(name), content).unwrap();
     }
     for name in ["maintenance.html", "404.html"] {
-        std::fs::write(folder.join(name), "a page").unwrap();
+        std::fs::write(directory.join(name), "a page").unwrap();
     }
-    std::fs::create_dir_all(folder.join("sites")).unwrap();
+    std::fs::create_dir_all(directory.join("sites")).unwrap();
     for name in ["example.org", "example.com"] {
         let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-        std::fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).unwrap();
+        std::fs::write(directory.join(format!("{name}.pem")), made.cert.pem()).unwrap();
         let key = made.signing_key.serialize_pem();
-        std::fs::write(folder.join(format!("{name}.key")), key).unwrap();
-        std::fs::write(folder.join("clients.pem"), made.cert.pem()).unwrap();
+        std::fs::write(directory.join(format!("{name}.key")), key).unwrap();
+        std::fs::write(directory.join("clients.pem"), made.cert.pem()).unwrap();
     }
     path.display().to_string()
 }
@@ -258,8 +259,8 @@ fn the_documented_examples_are_fine() {
 }
 
 /// Checks that nginx and Caddy take the first example of theirs on a page, with what `replaced` says of each.
-fn others_take(test: &str, page: &str, folder: &Path, replaced: &[(&str, &str)]) {
-    let named = |name: &str| folder.join(name).display().to_string();
+fn others_take(test: &str, page: &str, directory: &Path, replaced: &[(&str, &str)]) {
+    let named = |name: &str| directory.join(name).display().to_string();
     let [nginx, caddy] = ["nginx", "caddyfile"].map(|language| {
         let text = examples(page, language).swap_remove(0);
         replaced.iter().fold(text, |text, (from, to)| text.replace(from, to))
@@ -269,12 +270,12 @@ fn others_take(test: &str, page: &str, folder: &Path, replaced: &[(&str, &str)])
     std::fs::write(named("nginx.conf"), nginx).unwrap();
     std::fs::write(named("Caddyfile"), caddy).unwrap();
     if let Some(nginx) = find("nginx", test) {
-        run(&nginx, ["-t", "-p", &folder.display().to_string(), "-c", "nginx.conf"]).well();
+        run(&nginx, ["-t", "-p", &directory.display().to_string(), "-c", "nginx.conf"]).well();
     }
     if let Some(caddy) = find("caddy", test) {
         let checked = std::process::Command::new(&caddy)
             .args(["validate", "--adapter", "caddyfile", "--config", "Caddyfile"])
-            .current_dir(folder)
+            .current_dir(directory)
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&checked.stderr).into_owned();
@@ -295,8 +296,8 @@ fn the_site_for_three_servers_is_valid_for_each() {
 fn the_operators_site_for_nginx_and_caddy_is_valid_for_each() {
     let test = "the_operators_site_for_nginx_and_caddy";
     let path = example(test, "");
-    let folder = Path::new(&path).parent().unwrap();
-    let log = folder.join("access.log").display().to_string();
+    let directory = Path::new(&path).parent().unwrap();
+    let log = directory.join("access.log").display().to_string();
     let replaced = [
         ("listen 80 ", "listen 127.0.0.1:8080 "),
         ("listen 443 ", "listen 127.0.0.1:8443 "),
@@ -305,7 +306,7 @@ fn the_operators_site_for_nginx_and_caddy_is_valid_for_each() {
         ("/etc/nginx/example", "example"),
         ("/etc/caddy/", ""),
     ];
-    others_take(test, "docs/operate.md", folder, &replaced);
+    others_take(test, "docs/operate.md", directory, &replaced);
 }
 
 #[test]
@@ -336,8 +337,13 @@ fn the_full_example_is_served() {
         ("anybody", "/api/a", 200, "behind"),
         ("measure.example.org", "/ping", 200, "pong"),
     ] {
-        let answer = get(&server, host, path);
-        assert_eq!((answer.0, answer.2.as_str()), (status, body), "{host}{path}: {}", answer.1);
+        let response = get(&server, host, path);
+        assert_eq!(
+            (response.0, response.2.as_str()),
+            (status, body),
+            "{host}{path}: {}",
+            response.1
+        );
     }
     let style = get(&server, "example.org", "/assets/a.css").1;
     assert!(style.contains("cache-control: max-age=60"), "{style}");

@@ -11,19 +11,19 @@ fn get(server: &Server, path: &str) -> (u16, String, String) {
     let address = Server::authority(server.http());
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head[9..12].parse().unwrap(), head.to_owned(), body.to_owned())
 }
 
 fn start(test: &str, options: &[&str]) -> Server {
-    let folder = scratch(test);
+    let directory = scratch(test);
     for (name, content) in [("index.html", "home"), ("ping", "a file"), ("echo", "a file")] {
-        std::fs::write(folder.join(name), content).unwrap();
+        std::fs::write(directory.join(name), content).unwrap();
     }
-    std::fs::create_dir(folder.join("empty")).unwrap();
-    let root = folder.display().to_string();
+    std::fs::create_dir(directory.join("empty")).unwrap();
+    let root = directory.display().to_string();
     Server::start(&[&["--http", "127.0.0.1:0", "--root", &root], options].concat())
 }
 
@@ -40,9 +40,9 @@ fn a_root_leaves_ping_and_turns_the_others_off() {
 
 #[test]
 fn a_file_wins_over_a_size() {
-    let folder = scratch("a_file_wins_over_a_size");
-    std::fs::write(folder.join("5"), "a file").unwrap();
-    let root = folder.display().to_string();
+    let directory = scratch("a_file_wins_over_a_size");
+    std::fs::write(directory.join("5"), "a file").unwrap();
+    let root = directory.display().to_string();
     let server = Server::start(&["--http", "127.0.0.1:0", "--root", &root, "--builtin"]);
     assert_eq!(get(&server, "/5").2, "a file");
     assert_eq!(get(&server, "/4").2, "\0\0\0\0");
@@ -52,9 +52,9 @@ fn a_file_wins_over_a_size() {
 
 #[test]
 fn a_directory_and_a_port_are_enough() {
-    let folder = scratch("a_directory_and_a_port");
-    std::fs::write(folder.join("index.html"), "home").unwrap();
-    let root = folder.display().to_string();
+    let directory = scratch("a_directory_and_a_port");
+    std::fs::write(directory.join("index.html"), "home").unwrap();
+    let root = directory.display().to_string();
     let server = Server::start(&[&root, "--http", "localhost:0", "--no-https"]);
     assert_eq!(get(&server, "/").2, "home");
 }
@@ -77,11 +77,11 @@ fn the_options_about_files_take_effect() {
 fn a_large_file_arrives_in_every_version() {
     const BYTES: usize = 20_000_000;
     let Some(curl) = find("curl", "a_large_file_arrives_in_every_version") else { return };
-    let folder = scratch("a_large_file_arrives");
-    let file = random_file(&folder, BYTES);
+    let directory = scratch("a_large_file_arrives");
+    let file = random_file(&directory, BYTES);
     let name = file.file_name().unwrap().to_str().unwrap();
     let content = std::fs::read(&file).unwrap();
-    let root = folder.display().to_string();
+    let root = directory.display().to_string();
     let any = "127.0.0.1:0";
     let server = Server::start(&["--http", any, "--https", any, "--root", &root]);
     for (option, url) in [

@@ -11,14 +11,14 @@ use bolide_launcher::{Server, program, scratch};
 
 /// Starts a server with this configuration in a directory with these files.
 fn start(test: &str, text: &str, files: &[(&str, &[u8])]) -> (Server, PathBuf) {
-    let folder = scratch(test);
+    let directory = scratch(test);
     for (name, content) in files {
-        std::fs::write(folder.join(name), content).expect("the directory is there");
+        std::fs::write(directory.join(name), content).expect("the directory is there");
     }
-    let path = folder.join("bolide.toml");
+    let path = directory.join("bolide.toml");
     std::fs::write(&path, format!("[[listen]]\nhttp = \"127.0.0.1:0\"\n{text}"))
         .expect("as before");
-    (Server::start(&["--config", &path.display().to_string()]), folder)
+    (Server::start(&["--config", &path.display().to_string()]), directory)
 }
 
 fn get(server: &Server, path: &str, fields: &str) -> String {
@@ -101,13 +101,13 @@ fn lines_follow_a_template_and_errors_are_always_logged() {
     let text = "[access-log]\nfile = \"log\"\nformat = \"{client} {user} {method} {path} {query} {status} {route}\"\n\
                 sample = 0.000001\n\
                 [[route]]\nrespond = \"fine\"\n[[route]]\npath = \"/ill\"\nrespond = \"ill\"\nstatus = 500\n";
-    let (server, folder) = start(TEST, text, &[]);
+    let (server, directory) = start(TEST, text, &[]);
     for _ in 0..20 {
         assert!(get(&server, "/well", "").ends_with("fine"));
     }
     assert!(get(&server, "/ill?a=b", "").ends_with("ill"));
     let log = loop {
-        let log = std::fs::read_to_string(folder.join("log")).expect("a log");
+        let log = std::fs::read_to_string(directory.join("log")).expect("a log");
         if log.ends_with('\n') {
             break log;
         }

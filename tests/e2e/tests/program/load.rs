@@ -28,7 +28,7 @@ fn figure(json: &str, path: &str) -> u64 {
 }
 
 #[test]
-fn every_protocol_is_loaded_and_every_answer_counted() {
+fn every_protocol_is_loaded_and_every_response_counted() {
     let server = Server::start_both();
     let (http, https) = (server.http().to_owned(), server.https().to_owned());
     for (url, version, spoken) in [
@@ -280,10 +280,10 @@ fn a_client_shows_its_certificate_where_one_is_asked_for() {
     else {
         return;
     };
-    let folder = scratch("a_client_shows_its_certificate");
+    let directory = scratch("a_client_shows_its_certificate");
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let [certificate, key] =
-        ["load.crt", "load.key"].map(|name| folder.join(name).display().to_string());
+        ["load.crt", "load.key"].map(|name| directory.join(name).display().to_string());
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let mut server = Command::new(openssl)

@@ -228,15 +228,15 @@ fn what_can_not_work_is_said_before_anything_is_sent() {
 
 #[test]
 fn hosts_are_started_by_ssh_and_the_secret_is_in_no_argument() {
-    let folder = scratch("hosts_are_started_by_ssh");
-    let (log, ssh) = (folder.join("log"), folder.join("ssh"));
+    let directory = scratch("hosts_are_started_by_ssh");
+    let (log, ssh) = (directory.join("log"), directory.join("ssh"));
     let script = "#!/bin/sh\necho \"$@\" >> \"$SSH_LOG\"\n\
         while [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$*\"\n";
-    std::fs::write(&ssh, script).expect("the folder can be written");
+    std::fs::write(&ssh, script).expect("the directory can be written");
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&ssh, executable).expect("it is ours");
-    std::os::unix::fs::symlink(program(), folder.join("bolide")).expect("it is empty");
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("there is one"));
+    std::os::unix::fs::symlink(program(), directory.join("bolide")).expect("it is empty");
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").expect("there is one"));
     let (url, told) = telling_server();
     let at = free_address().to_string();
     let output = Command::new(program())
@@ -271,7 +271,7 @@ fn a_job_for_kubernetes_is_printed() {
         return;
     };
     let file = scratch("a_job_for_kubernetes").join("job.yaml");
-    std::fs::write(&file, &text).expect("the folder can be written");
+    std::fs::write(&file, &text).expect("the directory can be written");
     let validated = Command::new(validate).arg("--strict").arg(&file).output();
     let validated = validated.expect("it can be started");
     let said = String::from_utf8_lossy(&[validated.stdout, validated.stderr].concat()).into_owned();

@@ -124,12 +124,12 @@ fn raw_server(connections: usize) -> (String, std::thread::JoinHandle<()>) {
 fn mistakes_and_failures_have_a_sentence_and_a_code() {
     let server = Server::start_both();
     let (http, https) = (server.http(), server.https());
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (arguments, code, said) in [
         (vec![format!("{http}/a/b")], 1, "404"),
         (vec![format!("{https}/5")], 1, "--insecure"),
-        (vec![format!("http://{nobody}/5")], 1, "connection refused"),
-        (vec![format!("raw://{nobody}"), "--connections=2".into()], 1, "connection refused"),
+        (vec![format!("http://{refusing}/5")], 1, "connection refused"),
+        (vec![format!("raw://{refusing}"), "--connections=2".into()], 1, "connection refused"),
         (vec![format!("{http}/5"), "-n".into(), "6".into()], 2, "give one of them"),
         (vec![format!("{http}/5"), "--h2".into()], 2, "use --h2c without TLS"),
         (vec!["ftp://a/".into()], 2, "ftp"),

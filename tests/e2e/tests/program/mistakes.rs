@@ -2,10 +2,9 @@
 //! is 2, and nothing has been started.
 
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use bolide_launcher::{Finished, find, program, run, scratch};
+use bolide_launcher::{Finished, copy_program, find, program, run, scratch};
 
 /// Runs `bolide` with a mistake, and checks what is true of all of them.
 #[track_caller]
@@ -39,9 +38,9 @@ fn free() -> String {
 }
 
 /// A certificate and its key, as files.
-fn pair(folder: &Path, name: &str) -> [PathBuf; 2] {
+fn pair(directory: &Path, name: &str) -> [PathBuf; 2] {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let paths = [folder.join(format!("{name}.crt")), folder.join(format!("{name}.key"))];
+    let paths = [directory.join(format!("{name}.crt")), directory.join(format!("{name}.key"))];
     std::fs::write(&paths[0], made.cert.pem()).unwrap();
     std::fs::write(&paths[1], made.signing_key.serialize_pem()).unwrap();
     paths
@@ -80,10 +79,10 @@ fn no_address_at_all() {
 
 #[test]
 fn files_that_cannot_be_read() {
-    let folder = scratch("files_that_cannot_be_read");
-    let [certificate, key] = pair(&folder, "good").map(|path| path.display().to_string());
+    let directory = scratch("files_that_cannot_be_read");
+    let [certificate, key] = pair(&directory, "good").map(|path| path.display().to_string());
     let (missing, directory) =
-        (folder.join("missing").display().to_string(), folder.display().to_string());
+        (directory.join("missing").display().to_string(), directory.display().to_string());
     let address = free();
     for bad in [&missing, &directory] {
         for (certificate, key) in [(bad, &key), (&certificate, bad)] {
@@ -95,8 +94,8 @@ fn files_that_cannot_be_read() {
 
 #[test]
 fn files_that_hold_something_else() {
-    let folder = scratch("files_that_hold_something_else");
-    let [certificate, key] = pair(&folder, "good").map(|path| path.display().to_string());
+    let directory = scratch("files_that_hold_something_else");
+    let [certificate, key] = pair(&directory, "good").map(|path| path.display().to_string());
     let address = free();
     for (name, content) in [
         ("empty", String::new()),
@@ -104,7 +103,7 @@ fn files_that_hold_something_else() {
         ("broken", "-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n".to_owned()),
         ("cut", std::fs::read_to_string(&certificate).unwrap()[..200].to_owned()),
     ] {
-        let path = folder.join(name);
+        let path = directory.join(name);
         std::fs::write(&path, content).unwrap();
         let path = path.display().to_string();
         for (certificate, key) in [(&path, &key), (&certificate, &path)] {
@@ -116,8 +115,8 @@ fn files_that_hold_something_else() {
 
 #[test]
 fn files_in_each_others_place() {
-    let folder = scratch("files_in_each_others_place");
-    let [certificate, key] = pair(&folder, "good").map(|path| path.display().to_string());
+    let directory = scratch("files_in_each_others_place");
+    let [certificate, key] = pair(&directory, "good").map(|path| path.display().to_string());
     let address = free();
     let serve = ["serve", "--https", &address, "--cert", &key, "--key", &certificate];
     one_sentence(&serve, &[key.as_str()]);
@@ -125,9 +124,9 @@ fn files_in_each_others_place() {
 
 #[test]
 fn a_key_of_another_certificate() {
-    let folder = scratch("a_key_of_another_certificate");
-    let [certificate, _] = pair(&folder, "one").map(|path| path.display().to_string());
-    let [_, key] = pair(&folder, "other").map(|path| path.display().to_string());
+    let directory = scratch("a_key_of_another_certificate");
+    let [certificate, _] = pair(&directory, "one").map(|path| path.display().to_string());
+    let [_, key] = pair(&directory, "other").map(|path| path.display().to_string());
     let address = free();
     let serve = ["serve", "--https", &address, "--cert", &certificate, "--key", &key];
     one_sentence(&serve, &[certificate.as_str(), key.as_str()]);
@@ -143,15 +142,15 @@ fn a_certificate_without_its_key() {
 
 #[test]
 fn a_root_that_is_none() {
-    let folder = scratch("a_root_that_is_none");
-    let file = folder.join("file");
+    let directory = scratch("a_root_that_is_none");
+    let file = directory.join("file");
     std::fs::write(&file, "").unwrap();
     let (file, missing) =
-        (file.display().to_string(), folder.join("missing").display().to_string());
+        (file.display().to_string(), directory.join("missing").display().to_string());
     one_sentence(&["serve", "--root", &file], &["root", &file, "not a directory"]);
     one_sentence(&["serve", "--root", &missing], &["root", &missing, "doesn't exist"]);
-    let folder = folder.display().to_string();
-    let said = mistaken(&["serve", "--root", &folder, "--cache-control", "nothing"]);
+    let directory = directory.display().to_string();
+    let said = mistaken(&["serve", "--root", &directory, "--cache-control", "nothing"]);
     assert!(said.contains("--cache-control"), "{said}");
     assert!(mistaken(&["serve", "--listing"]).contains("--root"));
 }
@@ -179,17 +178,16 @@ fn a_privileged_port() {
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let first: u16 = first.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024);
     if first == 0 {
-        // On this machine anybody may listen on any port: there is no such mistake.
+        // On this machine every user may listen on any port: there is no such mistake.
         return;
     }
     let arguments = ["serve", "--http", "127.0.0.1:1"];
     let is_root = TcpListener::bind("127.0.0.1:1").is_ok();
     let said = if is_root {
-        // Only somebody else can make this mistake: with a copy that everybody may run.
+        // Only another user can make this mistake: with a copy that every user may run.
         let Some(setpriv) = find("setpriv", "a_privileged_port") else { return };
         let copy = std::env::temp_dir().join(format!("bolide-{}", std::process::id()));
-        std::fs::copy(program(), &copy).unwrap();
-        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
+        copy_program(program(), &copy);
         let path = copy.display().to_string();
         let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", &path];
         let finished = run(&setpriv, nobody.iter().chain(&arguments));
@@ -204,8 +202,8 @@ fn a_privileged_port() {
 
 #[test]
 fn an_upstream_that_cannot_be() {
-    let folder = scratch("an_upstream_that_cannot_be");
-    let empty = folder.join("empty.pem").display().to_string();
+    let directory = scratch("an_upstream_that_cannot_be");
+    let empty = directory.join("empty.pem").display().to_string();
     std::fs::write(&empty, "").unwrap();
     for (url, word) in [
         ("127.0.0.1:9000", "has no scheme"),
@@ -223,8 +221,8 @@ fn an_upstream_that_cannot_be() {
 
 #[test]
 fn files_that_could_not_be_written() {
-    let folder = scratch("files_that_could_not_be_written");
-    let missing = folder.join("missing").join("file").display().to_string();
+    let directory = scratch("files_that_could_not_be_written");
+    let missing = directory.join("missing").join("file").display().to_string();
     let address = free();
     for (option, more) in
         [("--pid-file", None), ("--access-log", None), ("--profile-json", Some("--profile"))]
@@ -239,10 +237,10 @@ fn files_that_could_not_be_written() {
 
 #[test]
 fn a_measurement_that_cannot_begin_makes_no_report() {
-    let folder = scratch("a_measurement_that_cannot_begin");
-    let report = folder.join("report.json");
+    let directory = scratch("a_measurement_that_cannot_begin");
+    let report = directory.join("report.json");
     let path = report.display().to_string();
-    let missing = folder.join("missing").join("file").display().to_string();
+    let missing = directory.join("missing").join("file").display().to_string();
     for (right, wrong, word) in [
         (&["http://127.0.0.1:1/5"][..], &["http://127.0.0.1:1/5", "-n", "6"][..], "-n"),
         (&["http://127.0.0.1:1/", "--rpm"], &["ws://127.0.0.1:1/", "--rpm"], "--rpm"),
@@ -256,8 +254,8 @@ fn a_measurement_that_cannot_begin_makes_no_report() {
 
 #[test]
 fn an_encrypted_key() {
-    let folder = scratch("an_encrypted_key");
-    let [certificate, key] = pair(&folder, "good");
+    let directory = scratch("an_encrypted_key");
+    let [certificate, key] = pair(&directory, "good");
     let encrypted =
         std::fs::read_to_string(&key).unwrap().replace(" PRIVATE", " ENCRYPTED PRIVATE");
     std::fs::write(&key, encrypted).unwrap();
@@ -268,8 +266,9 @@ fn an_encrypted_key() {
 
 #[test]
 fn a_page_for_what_is_not_found_that_is_not_there() {
-    let folder = scratch("a_page_that_is_not_there").display().to_string();
-    let serve = ["serve", "--http", "127.0.0.1:0", "--root", &folder, "--not-found", "nope.html"];
+    let directory = scratch("a_page_that_is_not_there").display().to_string();
+    let serve =
+        ["serve", "--http", "127.0.0.1:0", "--root", &directory, "--not-found", "nope.html"];
     one_sentence(&serve, &["--not-found nope.html", "not in the root directory"]);
 }
 

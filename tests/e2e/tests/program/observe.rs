@@ -23,9 +23,9 @@ fn get(url: &str, path: &str) -> (u16, String) {
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it responds");
+    let (head, body) = response.split_once("\r\n\r\n").expect("a head");
     (head[9..12].parse().expect("a status"), body.to_owned())
 }
 
@@ -67,8 +67,8 @@ fn lines(path: &Path) -> usize {
 #[test]
 fn scrapes_during_load_lose_no_request() {
     const REQUESTS: u32 = 200_000;
-    let folder = scratch("scrapes_during_load_lose_no_request");
-    let path = folder.join("access.log");
+    let directory = scratch("scrapes_during_load_lose_no_request");
+    let path = directory.join("access.log");
     let path_text = path.display().to_string();
     let server = start(&["--access-log", &path_text, "--access-log-format", "json"]);
     let (over, scrapes) = (AtomicBool::new(false), AtomicU32::new(0));
@@ -128,9 +128,9 @@ fn scrapes_during_load_lose_no_request() {
 #[test]
 fn goaccess_reads_the_plain_formats() {
     let Some(goaccess) = find("goaccess", "goaccess_reads_the_plain_formats") else { return };
-    let folder = scratch("goaccess_reads_the_plain_formats");
+    let directory = scratch("goaccess_reads_the_plain_formats");
     for (format, theirs) in [("common", "COMMON"), ("combined", "COMBINED")] {
-        let text = |name: &str| folder.join(format!("{format}.{name}")).display().to_string();
+        let text = |name: &str| directory.join(format!("{format}.{name}")).display().to_string();
         let (path, report) = (text("log"), text("json"));
         let server = start(&["--access-log", &path, "--access-log-format", format]);
         for target in ["/ping", "/ping?q=a%20b", "/\u{e9}\"missing\""] {
@@ -155,8 +155,8 @@ fn goaccess_reads_the_plain_formats() {
 #[test]
 fn an_overflow_of_the_log_queue_is_counted_and_serving_goes_on() {
     const REQUESTS: u32 = 100_000;
-    let folder = scratch("an_overflow_of_the_log_queue_is_counted");
-    let pipe = folder.join("pipe");
+    let directory = scratch("an_overflow_of_the_log_queue_is_counted");
+    let pipe = directory.join("pipe");
     let made = run(Path::new("/usr/bin/mkfifo"), [pipe.display().to_string()]);
     made.well();
     // A writer opens a pipe only once it has a reader; this one never reads.
@@ -174,8 +174,8 @@ fn an_overflow_of_the_log_queue_is_counted_and_serving_goes_on() {
 
 #[test]
 fn a_full_disk_is_said_once_and_serving_goes_on() {
-    let folder = scratch("a_full_disk_is_said_once");
-    let events = std::fs::File::create(folder.join("events")).unwrap();
+    let directory = scratch("a_full_disk_is_said_once");
+    let events = std::fs::File::create(directory.join("events")).unwrap();
     let mut child = std::process::Command::new(program())
         .args(["serve", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
         .args(["--access-log", "/dev/full", "--log-format", "json"])
@@ -203,7 +203,7 @@ fn a_full_disk_is_said_once_and_serving_goes_on() {
     }
     child.kill().expect("it runs");
     child.wait().expect("it is ours");
-    let events = std::fs::read_to_string(folder.join("events")).unwrap();
+    let events = std::fs::read_to_string(directory.join("events")).unwrap();
     let about: Vec<&str> = events.lines().filter(|line| line.contains("access_log")).collect();
     assert_eq!(about.len(), 1, "{events}");
     let event: serde_json::Value = serde_json::from_str(about[0]).expect("an event is JSON");
@@ -216,9 +216,9 @@ fn a_full_disk_is_said_once_and_serving_goes_on() {
 /// Lines may wait for an hour here: only the signal and the end can have written them.
 #[test]
 fn a_log_that_was_moved_away_is_opened_again_by_a_signal() {
-    let folder = scratch("a_log_that_was_moved_away");
-    let (path, moved) = (folder.join("log"), folder.join("log.1"));
-    let configuration = folder.join("bolide.toml");
+    let directory = scratch("a_log_that_was_moved_away");
+    let (path, moved) = (directory.join("log"), directory.join("log.1"));
+    let configuration = directory.join("bolide.toml");
     std::fs::write(&configuration, "[access-log]\nfile = \"log\"\ndelay = \"1h\"\n").unwrap();
     let configuration = configuration.display().to_string();
     let server = start(&["--config", &configuration, "--log-level", "info"]);
@@ -240,8 +240,8 @@ fn a_log_that_was_moved_away_is_opened_again_by_a_signal() {
 
 #[test]
 fn the_last_lines_are_written_at_the_end() {
-    let folder = scratch("the_last_lines_are_written_at_the_end");
-    let path = folder.join("log");
+    let directory = scratch("the_last_lines_are_written_at_the_end");
+    let path = directory.join("log");
     let path_text = path.display().to_string();
     let server = start(&["--access-log", &path_text]);
     assert_eq!(succeeded(&load(&server, 1000)), 1000);
@@ -259,8 +259,8 @@ fn a_server_that_drains_is_not_ready() {
     open.set_read_timeout(Some(PATIENCE)).unwrap();
     let head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345";
     open.write_all(head.as_bytes()).unwrap();
-    let mut answer = [0; 4096];
-    assert!(open.read(&mut answer).unwrap() > 0, "the echo has begun");
+    let mut response = [0; 4096];
+    assert!(open.read(&mut response).unwrap() > 0, "the echo has begun");
     server.terminate();
     until("it is still ready", || get(server.admin(), "/readyz").0 == 503);
     assert_eq!(get(server.admin(), "/readyz").1, "draining\n");
@@ -286,7 +286,11 @@ fn top_prints_a_table() {
 fn mistakes_are_one_sentence() {
     for (arguments, code, words) in [
         (vec!["serve", "--admin", "0.0.0.0:0"], 2, ["0.0.0.0:0", "--admin-public"]),
-        (vec!["serve", "--access-log", "/no/such/folder/log"], 2, ["/no/such/folder/log", "can't"]),
+        (
+            vec!["serve", "--access-log", "/no/such/directory/log"],
+            2,
+            ["/no/such/directory/log", "can't"],
+        ),
         (vec!["serve", "--log-level", "loud"], 2, ["loud", "give levels"]),
         (vec!["top", "--once", "127.0.0.1:1"], 1, ["127.0.0.1:1", "--admin"]),
         (vec!["top"], 2, ["terminal", "--once"]),
@@ -305,8 +309,8 @@ fn mistakes_are_one_sentence() {
 
 #[test]
 fn tls_is_counted_and_logged() {
-    let folder = scratch("tls_is_counted_and_logged");
-    let path = folder.join("log");
+    let directory = scratch("tls_is_counted_and_logged");
+    let path = directory.join("log");
     let path_text = path.display().to_string();
     let log = ["--https", "127.0.0.1:0", "--access-log", &path_text, "--access-log-format", "json"];
     let server = start(&log);
@@ -343,8 +347,8 @@ fn tls_is_counted_and_logged() {
 #[test]
 fn a_proxied_request_names_its_upstream_and_keeps_its_trace() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-    let folder = scratch("a_proxied_request_names_its_upstream");
-    let logs = ["behind", "front"].map(|name| folder.join(name));
+    let directory = scratch("a_proxied_request_names_its_upstream");
+    let logs = ["behind", "front"].map(|name| directory.join(name));
     let texts = logs.each_ref().map(|path| path.display().to_string());
     let behind = start(&["--access-log", &texts[0], "--access-log-format", "json"]);
     let upstream = behind.http().to_owned();
@@ -357,9 +361,9 @@ fn a_proxied_request_names_its_upstream_and_keeps_its_trace() {
          traceparent: 00-{TRACE}-00f067aa0ba902b7-01\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("pong"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.ends_with("pong"), "{response}");
     let (_, text) = get(front.admin(), "/metrics");
     let sample = format!("bolide_upstream_requests_total{{upstream=\"{upstream}\"}}");
     assert_eq!(metric(&text, &sample), 1, "{text}");

@@ -14,8 +14,8 @@ fn documented() -> String {
     block.split("```").next().unwrap_or_default().to_owned()
 }
 
-fn serve(folder: &Path, text: &str) -> Server {
-    let path = folder.join("bolide.toml");
+fn serve(directory: &Path, text: &str) -> Server {
+    let path = directory.join("bolide.toml");
     std::fs::write(&path, text).unwrap();
     Server::start(&["--config", &path.display().to_string()])
 }
@@ -47,7 +47,7 @@ impl Got {
 struct Site {
     server: Server,
     curl: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Site {
@@ -118,7 +118,7 @@ impl BehindIt {
 /// The site, and the servers behind it.
 fn start(test: &str) -> Option<(Site, BehindIt)> {
     let curl = find("curl", test)?;
-    let folder = scratch(test);
+    let directory = scratch(test);
     let behind_it = BehindIt::start(test);
     let [one, two, others, _] =
         behind_it.0.each_ref().map(|server| Server::authority(server.http()));
@@ -141,7 +141,7 @@ fn start(test: &str) -> Option<(Site, BehindIt)> {
         text = text.replace(there, here);
     }
     let made = rcgen::generate_simple_self_signed(vec!["example.org".to_owned()]).unwrap();
-    std::fs::create_dir_all(folder.join("site/assets")).unwrap();
+    std::fs::create_dir_all(directory.join("site/assets")).unwrap();
     for (name, content) in [
         ("example.org.pem", made.cert.pem()),
         ("example.org.key", made.signing_key.serialize_pem()),
@@ -151,10 +151,10 @@ fn start(test: &str) -> Option<(Site, BehindIt)> {
         ("404.html", "nothing here".to_owned()),
         ("down.html", "we are down".to_owned()),
     ] {
-        std::fs::write(folder.join(name), content).unwrap();
+        std::fs::write(directory.join(name), content).unwrap();
     }
-    let server = serve(&folder, &text);
-    Some((Site { server, curl, folder }, behind_it))
+    let server = serve(&directory, &text);
+    Some((Site { server, curl, directory }, behind_it))
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn the_site_of_the_operators_page_is_served() {
         site.secure("/api/json", &[version, "--compressed"])
             .is(200, &["content-encoding: ", "vary: accept-encoding"]);
     }
-    assert!(site.folder.join("acme").is_dir(), "the storage of certificates is there");
+    assert!(site.directory.join("acme").is_dir(), "the storage of certificates is there");
     for api in behind.0.into_iter().take(2) {
         api.terminate();
         assert!(api.wait().success());
@@ -201,7 +201,7 @@ fn the_sites_protected_paths_let_those_through_whom_the_page_names() {
     site.secure("/wiki/page", &[]).is(401, &["who are you?"]);
     site.secure("/wiki/page", &["-H", "Cookie: user=bob"]).is(200, &["the wiki"]);
     site.secure("/wiki/page", &["-H", "X-User: bob"]).is(401, &[]);
-    std::fs::write(site.folder.join("maintenance"), "").unwrap();
+    std::fs::write(site.directory.join("maintenance"), "").unwrap();
     // Each worker looks once a second by itself: one may have seen the file when another has not.
     let begun = Instant::now();
     let mut page = site.secure("/", &[]);
@@ -209,10 +209,10 @@ fn the_sites_protected_paths_let_those_through_whom_the_page_names() {
         page = site.secure("/", &[]);
     }
     page.is(503, &["later", "retry-after: 600"]);
-    let Site { server, folder, .. } = site;
+    let Site { server, directory, .. } = site;
     server.terminate();
     assert!(server.wait().success());
-    let log = std::fs::read_to_string(folder.join("access.log")).unwrap();
+    let log = std::fs::read_to_string(directory.join("access.log")).unwrap();
     assert!(log.contains("192.0.2.7 - alice ["), "{log}");
 }
 
@@ -316,14 +316,14 @@ fn the_load_balancers_word_for_the_clients_address_counts() {
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     assert!(response.starts_with("HTTP/1.1 308 "), "{response}");
-    let Site { server, folder, .. } = site;
+    let Site { server, directory, .. } = site;
     server.terminate();
     assert!(server.wait().success());
-    let path = folder.join("access.log");
+    let path = directory.join("access.log");
     let log = std::fs::read_to_string(&path).unwrap();
     assert!(log.contains("192.0.2.8 - - ["), "{log}");
     let Some(goaccess) = find("goaccess", "the_load_balancers_word") else { return };
-    let report = folder.join("report.json");
+    let report = directory.join("report.json");
     let (log_path, report_path) = (path.display().to_string(), report.display().to_string());
     let format = "--log-format=COMBINED";
     run(&goaccess, [&log_path, format, "-o", &report_path, "--no-progress"]).well();
@@ -338,7 +338,7 @@ fn the_load_balancers_word_for_the_clients_address_counts() {
 #[test]
 fn the_sites_limits_hold() {
     let Some((site, _behind)) = start("the_sites_limits") else { return };
-    let body = site.folder.join("body");
+    let body = site.directory.join("body");
     std::fs::write(&body, vec![b'x'; 2 << 20]).unwrap();
     let post = ["--data-binary".to_owned(), format!("@{}", body.display())];
     let post = [&post[0], &post[1], "-o", "/dev/null", "-D", "-"];

@@ -4,12 +4,12 @@ use bolide_launcher::{find, program, run, scratch};
 
 #[test]
 fn shells_read_the_completions() {
-    let folder = scratch("shells_read_the_completions");
+    let directory = scratch("shells_read_the_completions");
     for shell in ["bash", "zsh", "fish"] {
         let script = run(program(), ["completions", shell]).well().text();
         assert!(script.contains("serve") && script.contains("access-log"), "{shell}: {script}");
         let Some(tool) = find(shell, "shells_read_the_completions") else { continue };
-        let path = folder.join(format!("bolide.{shell}"));
+        let path = directory.join(format!("bolide.{shell}"));
         std::fs::write(&path, script).unwrap();
         run(&tool, ["-n", &path.display().to_string()]).well();
     }
@@ -38,7 +38,7 @@ fn bash_completes_a_command_and_an_option() {
 #[test]
 fn the_manual_pages_render() {
     let test = "the_manual_pages_render";
-    let folder = scratch(test);
+    let directory = scratch(test);
     let none = run(program(), ["man", "/none"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(
@@ -46,12 +46,12 @@ fn the_manual_pages_render() {
         "{}",
         none.both()
     );
-    run(program(), ["man", &folder.display().to_string()]).well();
+    run(program(), ["man", &directory.display().to_string()]).well();
     let printed = run(program(), ["man"]).well().text();
-    assert_eq!(printed, std::fs::read_to_string(folder.join("bolide.1")).unwrap());
+    assert_eq!(printed, std::fs::read_to_string(directory.join("bolide.1")).unwrap());
     let Some(groff) = find("groff", test) else { return };
     let mut pages = 0;
-    for entry in std::fs::read_dir(&folder).unwrap() {
+    for entry in std::fs::read_dir(&directory).unwrap() {
         let path = entry.unwrap().path();
         let rendered =
             run(&groff, ["-man", "-Tutf8", "-ww", "-P-cbou", &path.display().to_string()]).well();
@@ -59,7 +59,7 @@ fn the_manual_pages_render() {
         pages += 1;
     }
     assert!(pages > 8, "{pages} pages");
-    let serve = folder.join("bolide-serve.1").display().to_string();
+    let serve = directory.join("bolide-serve.1").display().to_string();
     let text = run(&groff, ["-man", "-Tascii", "-P-cbou", &serve]).well().text();
     for words in ["--access-log", "--print-config", "Examples:"] {
         assert!(text.contains(words), "{words} is missing: {text}");

@@ -16,8 +16,8 @@ fn load(server: &Server, requests: &str) {
 
 #[test]
 fn the_split_stands_in_a_table_in_json_and_in_top() {
-    let folder = scratch("the_split_stands_in_a_table_in_json_and_in_top");
-    let file = folder.join("profile.json").display().to_string();
+    let directory = scratch("the_split_stands_in_a_table_in_json_and_in_top");
+    let file = directory.join("profile.json").display().to_string();
     let server = Server::start(&[
         "--http",
         "127.0.0.1:0",
@@ -89,9 +89,9 @@ fn answer(url: &str, method: &str, path: &str) -> String {
     let request =
         format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it responds");
+    response
 }
 
 #[test]
@@ -146,11 +146,11 @@ fn a_rate_that_cannot_be_is_refused() {
 
 #[test]
 fn a_profile_that_is_lost_is_a_failure() {
-    let folder = scratch("a_profile_that_is_lost").join("there");
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("profile.json").display().to_string();
+    let directory = scratch("a_profile_that_is_lost").join("there");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("profile.json").display().to_string();
     let server = Server::start(&["--http", "127.0.0.1:0", "--profile", "--profile-json", &file]);
-    std::fs::remove_dir(&folder).unwrap();
+    std::fs::remove_dir(&directory).unwrap();
     server.terminate();
     let said = server.said("--profile-json");
     assert!(said.contains(&file) && said.contains("can't be written"), "{said}");

@@ -71,7 +71,7 @@ impl Client {
                 }
             }
             let mut bytes = [0; 16_384];
-            let count = self.stream.read(&mut bytes).expect("an answer in time");
+            let count = self.stream.read(&mut bytes).expect("a response in time");
             assert!(count > 0, "the connection was closed");
             self.unread.extend_from_slice(&bytes[..count]);
         }
@@ -83,7 +83,7 @@ fn no_request_and_no_connection_is_lost_over_twenty_reloads() {
     const RELOADS: u32 = 20;
     const BETWEEN: u32 = 5000;
     let subject = Subject::new("no_request_and_no_connection_is_lost");
-    let (ends, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (ends, responses) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -93,21 +93,21 @@ fn no_request_and_no_connection_is_lost_over_twenty_reloads() {
                     let number: u32 = client.get("/number").trim().parse().unwrap();
                     assert!(number >= last, "old routes came back");
                     last = number;
-                    answers.fetch_add(1, Ordering::Relaxed);
+                    responses.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         for number in 1..=RELOADS {
-            let before = answers.load(Ordering::Relaxed);
+            let before = responses.load(Ordering::Relaxed);
             subject.reload(&text(number));
             subject.server.said("bolide: reloaded");
-            while answers.load(Ordering::Relaxed) < before + BETWEEN {
+            while responses.load(Ordering::Relaxed) < before + BETWEEN {
                 std::thread::yield_now();
             }
         }
         ends.store(true, Ordering::Relaxed);
     });
-    assert!(answers.load(Ordering::Relaxed) >= RELOADS * BETWEEN);
+    assert!(responses.load(Ordering::Relaxed) >= RELOADS * BETWEEN);
     assert_eq!(subject.connect().get("/number").trim(), RELOADS.to_string());
 }
 
@@ -211,7 +211,7 @@ fn an_upstream_is_exchanged() {
 #[test]
 fn limits_levels_and_the_log_file_are_taken_over() {
     let subject = Subject::new("limits_levels_and_the_log_file");
-    let folder = subject.path.parent().unwrap();
+    let directory = subject.path.parent().unwrap();
     let with = |log: &str, level: &str, limits: &str| {
         format!(
             "{}[log]\nlevel = \"{level}\"\n[access-log]\nfile = \"{log}\"\nformat = \"common\"\ndelay = \"1h\"\n\
@@ -232,9 +232,9 @@ fn limits_levels_and_the_log_file_are_taken_over() {
             "POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{body}"
         );
         client.stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        client.stream.read_to_string(&mut answer).unwrap();
-        answer[9..12].to_owned()
+        let mut response = String::new();
+        client.stream.read_to_string(&mut response).unwrap();
+        response[9..12].to_owned()
     };
     assert_eq!(post("/number?one"), "200");
     subject.reload(&with("other", "info", "body-bytes-max = 10\n"));
@@ -245,7 +245,7 @@ fn limits_levels_and_the_log_file_are_taken_over() {
     let said = subject.server.said("not reloaded");
     assert!(said.contains("none/log: can't be opened for appending"), "{said}");
     assert_eq!(post("/number?still"), "413", "the old configuration stays in force");
-    let (one, other) = (folder.join("one"), folder.join("other"));
+    let (one, other) = (directory.join("one"), directory.join("other"));
     subject.server.terminate();
     assert!(subject.server.wait().success());
     let (one, other) =

@@ -29,10 +29,10 @@ fn wait_until_refused(server: &Server) {
 /// Reads up to the end of the head.
 fn head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
-    let mut octet = [0];
+    let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut octet).unwrap();
-        head.push(octet[0]);
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
     }
     String::from_utf8(head).unwrap()
 }

@@ -49,15 +49,15 @@ impl Got {
 struct Site {
     server: Server,
     curl: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Site {
     /// `None`: there is no curl.
     fn start(test: &str, routes: &str) -> Option<Self> {
         let curl = find("curl", test)?;
-        let folder = scratch(test);
-        Some(Self { server: serve(&folder, routes), curl, folder })
+        let directory = scratch(test);
+        Some(Self { server: serve(&directory, routes), curl, directory })
     }
 
     /// Responses over each version.
@@ -78,17 +78,17 @@ impl Site {
     }
 }
 
-fn serve(folder: &Path, routes: &str) -> Server {
-    let path = folder.join("bolide.toml");
+fn serve(directory: &Path, routes: &str) -> Server {
+    let path = directory.join("bolide.toml");
     let listen = "[[listen]]\nhttp = \"127.0.0.1:0\"\n[[listen]]\nhttps = \"127.0.0.1:0\"\n";
     std::fs::write(&path, format!("{listen}{routes}")).unwrap();
     Server::start(&["--config", &path.display().to_string()])
 }
 
 /// A route with these keys for each kind of handler: files below `/files/`, an upstream below `/proxy/`, a text at `/text`.
-fn everywhere(folder: &Path, upstream: &str, keys: &str) -> String {
-    std::fs::create_dir_all(folder.join("files")).unwrap();
-    std::fs::write(folder.join("files/file.txt"), "file").unwrap();
+fn everywhere(directory: &Path, upstream: &str, keys: &str) -> String {
+    std::fs::create_dir_all(directory.join("files")).unwrap();
+    std::fs::write(directory.join("files/file.txt"), "file").unwrap();
     let mut routes = String::new();
     for action in [
         "path = \"/files/\"\nroot = \"files\"",
@@ -113,11 +113,11 @@ fn upstream(test: &str) -> Server {
 fn response_headers_are_set_added_and_removed_whoever_responds() {
     let test = "response_headers_are_set";
     let Some(curl) = find("curl", test) else { return };
-    let (folder, behind) = (scratch(test), upstream(test));
+    let (directory, behind) = (scratch(test), upstream(test));
     let keys = "response-headers = { set = { x-set = \"{method} {path}\" }, add = { x-add = \"1\" }, \
                 remove = [\"x-upstream\", \"last-modified\"] }\n";
-    let routes = everywhere(&folder, behind.http(), keys);
-    let site = Site { server: serve(&folder, &routes), curl, folder };
+    let routes = everywhere(&directory, behind.http(), keys);
+    let site = Site { server: serve(&directory, &routes), curl, directory };
     for (path, status) in
         [("/files/file.txt", 200), ("/files/none", 404), ("/proxy/a", 200), ("/text", 200)]
     {
@@ -185,11 +185,11 @@ fn targets_are_rewritten_for_upstreams_and_files() {
          [[route]]\npath = \"/cut\"\nproxy = \"{0}\"\n",
         behind.http()
     );
-    let folder = scratch(test);
+    let directory = scratch(test);
     let Some(curl) = find("curl", test) else { return };
-    std::fs::create_dir(folder.join("site")).unwrap();
-    std::fs::write(folder.join("site/7.txt"), "seven").unwrap();
-    let site = Site { server: serve(&folder, &routes), curl, folder };
+    std::fs::create_dir(directory.join("site")).unwrap();
+    std::fs::write(directory.join("site/7.txt"), "seven").unwrap();
+    let site = Site { server: serve(&directory, &routes), curl, directory };
     for (path, target) in [("/api/a?b", "/v2/a?b"), ("/api/", "/v2/"), ("/old/a/b", "/new/a/b")] {
         for got in site.ask("a", path, &[]) {
             got.has(&format!("x-target: {target}"));
@@ -240,13 +240,13 @@ fn routes_with_conditions_are_tried_in_order_and_passed_over() {
 fn error_pages_stand_for_the_servers_own_errors_alone() {
     let test = "error_pages_stand";
     let Some(curl) = find("curl", test) else { return };
-    let (folder, behind) = (scratch(test), upstream(test));
-    std::fs::write(folder.join("gone.html"), "<p>nothing here").unwrap();
-    std::fs::write(folder.join("down.txt"), "down").unwrap();
+    let (directory, behind) = (scratch(test), upstream(test));
+    std::fs::write(directory.join("gone.html"), "<p>nothing here").unwrap();
+    std::fs::write(directory.join("down.txt"), "down").unwrap();
     let keys = "error-pages = { 404 = \"gone.html\", 502 = \"down.txt\", 413 = \"down.txt\" }\nbody-bytes-max = 3\n";
-    let routes = everywhere(&folder, behind.http(), keys)
+    let routes = everywhere(&directory, behind.http(), keys)
         + "[[route]]\npath = \"/own\"\nrespond = \"own\"\nstatus = 404\nerror-pages = { 404 = \"gone.html\" }\n";
-    let site = Site { server: serve(&folder, &routes), curl, folder };
+    let site = Site { server: serve(&directory, &routes), curl, directory };
     for got in site.ask("a", "/files/none", &[]) {
         assert_eq!((got.status, got.body.as_str()), (404, "<p>nothing here"));
         got.has("content-type: text/html; charset=utf-8");
@@ -268,11 +268,11 @@ fn error_pages_stand_for_the_servers_own_errors_alone() {
 fn a_file_turns_the_maintenance_page_on_and_off() {
     let test = "a_file_turns_the_maintenance";
     let Some(curl) = find("curl", test) else { return };
-    let folder = scratch(test);
-    std::fs::write(folder.join("page.html"), "back soon").unwrap();
+    let directory = scratch(test);
+    std::fs::write(directory.join("page.html"), "back soon").unwrap();
     let routes = "[[route]]\nwhile-file = \"maintenance\"\nrespond = { file = \"page.html\" }\nstatus = 503\n\
                   retry-after = \"10min\"\n[[route]]\nhost = \"a\"\npath = \"/deep/\"\nrespond = \"up\"\n";
-    let site = Site { server: serve(&folder, routes), curl, folder };
+    let site = Site { server: serve(&directory, routes), curl, directory };
     let until = |body: &str| {
         // A worker looks once a second, and curl takes its time as well.
         for _ in 0..600 {
@@ -285,13 +285,13 @@ fn a_file_turns_the_maintenance_page_on_and_off() {
         panic!("never {body}");
     };
     until("up");
-    std::fs::write(site.folder.join("maintenance"), "").unwrap();
+    std::fs::write(site.directory.join("maintenance"), "").unwrap();
     for got in until("back soon") {
         assert_eq!(got.status, 503);
         got.has("retry-after: 600");
         got.has("content-type: text/html; charset=utf-8");
     }
-    std::fs::remove_file(site.folder.join("maintenance")).unwrap();
+    std::fs::remove_file(site.directory.join("maintenance")).unwrap();
     until("up");
 }
 
@@ -315,11 +315,11 @@ fn hsts_is_sent_over_tls_alone_and_the_security_headers_everywhere() {
 fn scripts_of_allowed_origins_may_read_responses() {
     let test = "scripts_of_allowed_origins";
     let Some(curl) = find("curl", test) else { return };
-    let (folder, behind) = (scratch(test), upstream(test));
+    let (directory, behind) = (scratch(test), upstream(test));
     let keys = "cors = { origins = [\"https://a.example\"], methods = [\"GET\", \"PUT\"], headers = [\"x-a\"], \
                 expose = [\"x-b\"], credentials = true, max-age = \"10min\" }\n";
-    let routes = everywhere(&folder, behind.http(), keys);
-    let site = Site { server: serve(&folder, &routes), curl, folder };
+    let routes = everywhere(&directory, behind.http(), keys);
+    let site = Site { server: serve(&directory, &routes), curl, directory };
     let preflight = ["-XOPTIONS", "-H", "access-control-request-method: PUT"];
     for path in ["/files/file.txt", "/proxy/", "/text"] {
         for got in
@@ -357,31 +357,31 @@ fn scripts_of_allowed_origins_may_read_responses() {
 #[test]
 fn files_are_included_and_variables_replaced() {
     let test = "files_are_included";
-    let folder = scratch(test);
-    std::fs::create_dir(folder.join("sites")).unwrap();
+    let directory = scratch(test);
+    std::fs::create_dir(directory.join("sites")).unwrap();
     std::fs::write(
-        folder.join("sites/b.toml"),
+        directory.join("sites/b.toml"),
         "[[route]]\npath = \"/b\"\nrespond = \"${BOLIDE_NONE:-b}\"\n",
     )
     .unwrap();
     std::fs::write(
-        folder.join("sites/a.toml"),
+        directory.join("sites/a.toml"),
         "[[route]]\npath = \"/a\"\nrespond = { file = \"a.txt\" }\n",
     )
     .unwrap();
-    std::fs::write(folder.join("sites/a.txt"), "below its own file").unwrap();
-    std::fs::write(folder.join("sites/.hidden.toml"), "nonsense").unwrap();
+    std::fs::write(directory.join("sites/a.txt"), "below its own file").unwrap();
+    std::fs::write(directory.join("sites/.hidden.toml"), "nonsense").unwrap();
     let Some(curl) = find("curl", test) else { return };
-    let path = folder.join("bolide.toml");
+    let path = directory.join("bolide.toml");
     let text =
         "include = [\"sites/*.toml\"]\n[[listen]]\nhttp = \"${BOLIDE_ADDRESS:-127.0.0.1:0}\"\n";
     std::fs::write(&path, text).unwrap();
     let server = Server::start(&["--config", &path.display().to_string()]);
-    let site = Site { server, curl, folder };
+    let site = Site { server, curl, directory };
     assert!(site.ask("a", "/a", &[]).iter().all(|got| got.body == "below its own file"));
     assert!(site.ask("a", "/b", &[]).iter().all(|got| got.body == "b"));
 
-    let path = site.folder.join("bolide.toml");
+    let path = site.directory.join("bolide.toml");
     let given = path.display().to_string();
     let printed = run(program(), ["serve", "--config", &given, "--print-config"]).well().text();
     for line in [
@@ -392,15 +392,15 @@ fn files_are_included_and_variables_replaced() {
     ] {
         assert!(printed.lines().any(|own| own == line), "{line} is missing: {printed}");
     }
-    let again = site.folder.join("sites/printed");
+    let again = site.directory.join("sites/printed");
     std::fs::write(&again, &printed).unwrap();
     run(program(), ["serve", "--config", &again.display().to_string(), "--check"]).well();
 
     let refused = |file: &str, text: &str, said: &str| {
-        std::fs::write(site.folder.join(file), text).unwrap();
+        std::fs::write(site.directory.join(file), text).unwrap();
         let path = path.display().to_string();
         let finished = run(program(), ["serve", "--config", &path, "--check"]);
-        let told = finished.both().replace(&site.folder.display().to_string(), "DIR");
+        let told = finished.both().replace(&site.directory.display().to_string(), "DIR");
         assert_eq!(finished.status.code(), Some(2), "{told}");
         assert!(told.contains(said), "{told}");
     };

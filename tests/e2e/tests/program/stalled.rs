@@ -64,12 +64,12 @@ fn a_thousand_stalled_uploads_beside_ten_thousand_idle_connections_hold_little()
 fn idle(address: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /ping HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\npong") {
-        let mut octet = [0; 256];
-        let count = stream.read(&mut octet).unwrap();
-        assert!(count > 0, "closed after {}", String::from_utf8_lossy(&answer));
-        answer.extend_from_slice(&octet[..count]);
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\npong") {
+        let mut byte = [0; 256];
+        let count = stream.read(&mut byte).unwrap();
+        assert!(count > 0, "closed after {}", String::from_utf8_lossy(&response));
+        response.extend_from_slice(&byte[..count]);
     }
     stream
 }

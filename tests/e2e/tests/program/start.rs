@@ -36,12 +36,12 @@ fn several_listeners_of_each_kind() {
 fn a_certificate_from_files() {
     let Some(openssl) = find("openssl", "a_certificate_from_files") else { return };
     let Some(curl) = find("curl", "a_certificate_from_files") else { return };
-    let folder = scratch("a_certificate_from_files");
+    let directory = scratch("a_certificate_from_files");
     let kinds: [&[&str]; 2] =
         [&["-newkey", "rsa:2048"], &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]];
     for kind in kinds {
-        let certificate = folder.join("certificate").display().to_string();
-        let key = folder.join("key").display().to_string();
+        let certificate = directory.join("certificate").display().to_string();
+        let key = directory.join("key").display().to_string();
         let make = ["req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost"];
         let files =
             ["-addext", "subjectAltName=IP:127.0.0.1", "-out", &certificate, "-keyout", &key];
@@ -99,11 +99,11 @@ fn how_many_file_descriptors_there_are_is_said() {
 #[test]
 fn the_start_prints_commands_that_work() {
     let Some(curl) = find("curl", "the_start_prints_commands_that_work") else { return };
-    let folder = scratch("the_start_prints_commands_that_work");
-    std::fs::write(folder.join("index.html"), "<p>here").unwrap();
-    let folder = folder.display().to_string();
+    let directory = scratch("the_start_prints_commands_that_work");
+    std::fs::write(directory.join("index.html"), "<p>here").unwrap();
+    let directory = directory.display().to_string();
     let listen = ["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"];
-    for (arguments, expected) in [(&[][..], "pong"), (&["--root", &folder], "<p>here")] {
+    for (arguments, expected) in [(&[][..], "pong"), (&["--root", &directory], "<p>here")] {
         let mut child = spawn(program(), ["serve"].iter().chain(&listen).chain(arguments).copied());
         let lines = BufReader::new(child.stdout.as_mut().expect("a pipe")).lines();
         let lines: Vec<_> =

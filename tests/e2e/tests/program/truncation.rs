@@ -51,14 +51,14 @@ fn answer(config: &Arc<ServerConfig>, socket: TcpStream, response: &str, says_so
 fn passed_on(test: &str, response: &'static str, says_so: bool) -> String {
     let (config, certificate) = foreign_tls();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let folder = scratch(test);
-    std::fs::write(folder.join("ca.pem"), certificate).unwrap();
+    let directory = scratch(test);
+    std::fs::write(directory.join("ca.pem"), certificate).unwrap();
     let text = format!(
         "[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nproxy = \"one\"\n[[upstream]]\nname = \"one\"\n\
          servers = [\"https://{}\"]\nca = \"ca.pem\"\n",
         listener.local_addr().unwrap()
     );
-    let file = folder.join("bolide.toml");
+    let file = directory.join("bolide.toml");
     std::fs::write(&file, text).unwrap();
     let proxy = Server::start(&["--config", &file.display().to_string()]);
     let behind = thread::spawn(move || {

@@ -21,8 +21,8 @@ const LOOPS: usize = 10;
 /// How long requests are waited for once the server has ended, and with it all connections: in one of a thousand runs hyper
 /// leaves those of one connection waiting forever (its users know that: reqwest's issue 1323).
 const UNTIL_GIVEN_UP: Duration = Duration::from_secs(5);
-/// After so many answers on all connections the signal comes.
-const ANSWERS: u32 = 2000;
+/// After so many responses on all connections the signal comes.
+const RESPONSES: u32 = 2000;
 const SIZE: usize = 20_000;
 
 #[test]
@@ -31,7 +31,7 @@ fn loops_over_h2_end_well() {
     let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     let server = Server::start_both();
     let authority = Server::authority(server.http()).to_owned();
-    let answers = Arc::new(AtomicU32::new(0));
+    let responses = Arc::new(AtomicU32::new(0));
     runtime.block_on(async {
         let mut loops = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -41,10 +41,10 @@ fn loops_over_h2_end_well() {
                 http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), io).await.unwrap();
             tokio::spawn(connection);
             for _ in 0..LOOPS {
-                loops.push(tokio::spawn(ask(sender.clone(), answers.clone())));
+                loops.push(tokio::spawn(ask(sender.clone(), responses.clone())));
             }
         }
-        while answers.load(Ordering::Relaxed) < ANSWERS {
+        while responses.load(Ordering::Relaxed) < RESPONSES {
             tokio::task::yield_now().await;
         }
         server.terminate();
@@ -63,7 +63,7 @@ fn loops_over_h2_end_well() {
 }
 
 /// Asks until the connection takes no more requests.
-async fn ask(mut sender: http2::SendRequest<Empty<Bytes>>, answers: Arc<AtomicU32>) {
+async fn ask(mut sender: http2::SendRequest<Empty<Bytes>>, responses: Arc<AtomicU32>) {
     while sender.ready().await.is_ok() {
         let uri = format!("http://localhost/echo?size={SIZE}");
         let request = Request::builder().uri(uri).body(Empty::new()).unwrap();
@@ -71,9 +71,9 @@ async fn ask(mut sender: http2::SendRequest<Empty<Bytes>>, answers: Arc<AtomicU3
             Ok(response) => {
                 assert_eq!(response.status(), 200);
                 let content = response.into_body().collect().await;
-                let content = content.expect("an answer that has begun comes to its end");
+                let content = content.expect("a response that has begun comes to its end");
                 assert_eq!(content.to_bytes().len(), SIZE);
-                answers.fetch_add(1, Ordering::Relaxed);
+                responses.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => assert!(is_untouched(&error), "{error:?}"),
         }
@@ -92,14 +92,14 @@ fn is_untouched(error: &hyper::Error) -> bool {
 #[test]
 fn loops_over_h1_end_well() {
     let server = Server::start_both();
-    let answers = AtomicU32::new(0);
+    let responses = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..CONNECTIONS {
             let stream = TcpStream::connect(Server::authority(server.http())).unwrap();
-            let answers = &answers;
-            scope.spawn(move || ask_in_order(stream, answers));
+            let responses = &responses;
+            scope.spawn(move || ask_in_order(stream, responses));
         }
-        while answers.load(Ordering::Relaxed) < ANSWERS {
+        while responses.load(Ordering::Relaxed) < RESPONSES {
             std::thread::yield_now();
         }
         server.terminate();
@@ -107,7 +107,7 @@ fn loops_over_h1_end_well() {
     assert!(server.wait().success());
 }
 
-fn ask_in_order(mut stream: TcpStream, answers: &AtomicU32) {
+fn ask_in_order(mut stream: TcpStream, responses: &AtomicU32) {
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let request = format!("GET /echo?size={SIZE} HTTP/1.1\r\nHost: a\r\n\r\n");
     loop {
@@ -115,26 +115,26 @@ fn ask_in_order(mut stream: TcpStream, answers: &AtomicU32) {
         if stream.write_all(request.as_bytes()).is_err() {
             return;
         }
-        let mut answer = vec![0; 64 * 1024];
-        let mut length = match stream.read(&mut answer) {
+        let mut response = vec![0; 64 * 1024];
+        let mut length = match stream.read(&mut response) {
             Ok(0) | Err(_) => return,
             Ok(length) => length,
         };
         let head = loop {
-            let text = String::from_utf8_lossy(&answer[..length]).into_owned();
+            let text = String::from_utf8_lossy(&response[..length]).into_owned();
             if let Some((head, _)) = text.split_once("\r\n\r\n") {
                 break head.to_ascii_lowercase();
             }
-            length += more(&mut stream, &mut answer[length..]);
+            length += more(&mut stream, &mut response[length..]);
         };
         assert!(head.starts_with("http/1.1 200"), "{head}");
         while length < head.len() + 4 + SIZE {
-            length += more(&mut stream, &mut answer[length..]);
+            length += more(&mut stream, &mut response[length..]);
         }
         assert_eq!(length, head.len() + 4 + SIZE);
-        answers.fetch_add(1, Ordering::Relaxed);
+        responses.fetch_add(1, Ordering::Relaxed);
         if head.contains("connection: close") {
-            assert_eq!(stream.read(&mut answer).unwrap(), 0, "a close that was announced");
+            assert_eq!(stream.read(&mut response).unwrap(), 0, "a close that was announced");
             return;
         }
     }
@@ -142,7 +142,7 @@ fn ask_in_order(mut stream: TcpStream, answers: &AtomicU32) {
 
 /// Reads on in a response that has begun.
 fn more(stream: &mut TcpStream, space: &mut [u8]) -> usize {
-    let length = stream.read(space).expect("an answer that has begun comes to its end");
-    assert!(length > 0, "an answer broke off");
+    let length = stream.read(space).expect("a response that has begun comes to its end");
+    assert!(length > 0, "a response broke off");
     length
 }

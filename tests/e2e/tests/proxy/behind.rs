@@ -28,9 +28,9 @@ impl Drop for Behind {
 
 impl Behind {
     /// Starts a server that takes a key, a certificate and the path of a socket, and prints its three ports.
-    pub(crate) fn start(program: &Path, arguments: &[&str], folder: &Path) -> Self {
-        let (key, certificate) = identity(folder, Ipv4Addr::LOCALHOST.into());
-        let socket = folder.join("socket");
+    pub(crate) fn start(program: &Path, arguments: &[&str], directory: &Path) -> Self {
+        let (key, certificate) = identity(directory, Ipv4Addr::LOCALHOST.into());
+        let socket = directory.join("socket");
         let mut child = Command::new(program)
             .args(arguments)
             .args([&key, &certificate, &socket])
@@ -50,8 +50,8 @@ impl Behind {
 }
 
 /// An nginx before another server: what it is asked, it asks `backend`.
-pub(crate) fn nginx_before(backend: &str, program: &Path, folder: &Path) -> Nginx {
-    Nginx::start(program, folder, |address| {
+pub(crate) fn nginx_before(backend: &str, program: &Path, directory: &Path) -> Nginx {
+    Nginx::start(program, directory, |address| {
         format!(
             "server {{ listen {address}; client_max_body_size 0;\n\
              location / {{ proxy_pass {backend}; proxy_http_version 1.1; }} }}"
@@ -63,12 +63,12 @@ pub(crate) fn nginx_before(backend: &str, program: &Path, folder: &Path) -> Ngin
 pub(crate) fn nginx_of_each_version(
     backend: &str,
     program: &Path,
-    folder: &Path,
+    directory: &Path,
 ) -> (Nginx, [String; 4]) {
     let (clear, secure) = (free_address(), free_address());
-    let (key, certificate) = identity(folder, secure.ip());
-    let socket = folder.join("socket");
-    let nginx = Nginx::start(program, folder, |address| {
+    let (key, certificate) = identity(directory, secure.ip());
+    let socket = directory.join("socket");
+    let nginx = Nginx::start(program, directory, |address| {
         format!(
             "ssl_certificate {}; ssl_certificate_key {};\n\
              server {{ listen {address}; listen unix:{}; listen {clear} http2; listen {secure} ssl http2;\n\
@@ -89,9 +89,9 @@ pub(crate) fn nginx_of_each_version(
 }
 
 /// A key and a certificate for it, in files.
-fn identity(folder: &Path, address: IpAddr) -> (PathBuf, PathBuf) {
+fn identity(directory: &Path, address: IpAddr) -> (PathBuf, PathBuf) {
     let made = rcgen::generate_simple_self_signed(vec![address.to_string()]).unwrap();
-    let (key, certificate) = (folder.join("key.pem"), folder.join("certificate.pem"));
+    let (key, certificate) = (directory.join("key.pem"), directory.join("certificate.pem"));
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     (key, certificate)

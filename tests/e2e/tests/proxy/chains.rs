@@ -56,9 +56,9 @@ fn bodies_pass_from_nginx_by_us_to_nginx_both_ways() {
     let test = "bodies_pass_from_nginx_by_us_to_nginx";
     let Some(nginx) = find("nginx", test) else { return };
     let Some(curl) = find("curl", test) else { return };
-    let folder = scratch(test);
-    let files: Vec<_> = SIZES.iter().map(|size| random_file(&folder, *size)).collect();
-    let root = folder.display().to_string();
+    let directory = scratch(test);
+    let files: Vec<_> = SIZES.iter().map(|size| random_file(&directory, *size)).collect();
+    let root = directory.display().to_string();
     let both = ["--http", "127.0.0.1:0", "--root", &root, "--builtin"];
     let origin = Server::start(&both);
     let last = nginx_before(origin.http(), &nginx, &scratch(&format!("{test}-last")));
@@ -69,8 +69,8 @@ fn bodies_pass_from_nginx_by_us_to_nginx_both_ways() {
         let sent = std::fs::read(file).expect("it was written");
         let name = file.file_name().expect("a name").display();
         let url = format!("{}/{name}", first.url());
-        let answer = run(&curl, options.iter().chain(&[url.as_str()])).well();
-        assert_same(&answer.stdout, &sent, &format!("down, {size}"));
+        let response = run(&curl, options.iter().chain(&[url.as_str()])).well();
+        assert_same(&response.stdout, &sent, &format!("down, {size}"));
         // With more, nginx and a server that echoes as it reads wait for each other.
         if *size > 1024 * 1024 {
             continue;
@@ -78,8 +78,8 @@ fn bodies_pass_from_nginx_by_us_to_nginx_both_ways() {
         for coding in ["Content-Type: a/b", "Transfer-Encoding: chunked"] {
             let (data, url) = (format!("@{}", file.display()), format!("{}/echo", first.url()));
             let post = ["-H", coding, "--data-binary", &data, &url];
-            let answer = run(&curl, options.iter().chain(&post)).well();
-            assert_same(&answer.stdout, &sent, &format!("both ways, {size}, {coding}"));
+            let response = run(&curl, options.iter().chain(&post)).well();
+            assert_same(&response.stdout, &sent, &format!("both ways, {size}, {coding}"));
         }
     }
 }

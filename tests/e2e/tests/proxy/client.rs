@@ -18,21 +18,23 @@ fn client(behind: &Behind) -> Client {
 fn exercise(behind: &Behind) {
     let client = client(behind);
     for (url, version) in behind.urls.iter().zip(["1", "2", "2"]) {
-        let hello = client.get(url).send().expect("an answer").text().expect("text");
+        let hello = client.get(url).send().expect("a response").text().expect("text");
         assert!(hello.starts_with(&format!("hello from {version}")), "{url}: {hello}");
         for (seed, size) in SIZES.iter().enumerate() {
             let body = random(*size, seed as u64);
-            let answer = client.post(url).body(body.clone()).send().expect("an answer").collect();
-            assert_same(&answer.expect("all of it"), &body, &format!("{url}, {size} octets"));
+            let response =
+                client.post(url).body(body.clone()).send().expect("a response").collect();
+            assert_same(&response.expect("all of it"), &body, &format!("{url}, {size} bytes"));
             let reader = std::io::Cursor::new(body.clone());
-            let answer = client.post(url).body_reader(reader).send().expect("an answer").collect();
-            assert_same(&answer.expect("all of it"), &body, &format!("{url}, {size} octets read"));
+            let response =
+                client.post(url).body_reader(reader).send().expect("a response").collect();
+            assert_same(&response.expect("all of it"), &body, &format!("{url}, {size} bytes read"));
         }
-        // The server sends back what it reads: somebody must read meanwhile.
+        // The server sends back what it reads, which must be read meanwhile.
         let body = random(20 << 20, 7);
         let mut upload = client.post(url).start().expect("it begins");
         upload.send(body[..100_000].to_vec()).expect("it is taken");
-        let mut answer = upload.response().expect("a response");
+        let mut response = upload.response().expect("a response");
         let rest = body[100_000..].to_vec();
         let writing = std::thread::spawn(move || {
             for piece in rest.chunks(50_000) {
@@ -41,7 +43,7 @@ fn exercise(behind: &Behind) {
             upload.close(None);
         });
         let mut echoed = Vec::new();
-        answer.read_to_end(&mut echoed).expect("all of it");
+        response.read_to_end(&mut echoed).expect("all of it");
         writing.join().expect("all of it was taken");
         assert_same(&echoed, &body, &format!("{url}, streamed"));
     }
@@ -74,12 +76,12 @@ fn a_client_asks_nginx() {
     // nginx closes a connection after 1000 requests: the next goes over another.
     for _ in 0..1100 {
         let url = format!("{}/ping", nginx.url());
-        assert_eq!(client.get(&url).send().expect("an answer").text().expect("text"), "pong");
+        assert_eq!(client.get(&url).send().expect("a response").text().expect("text"), "pong");
     }
-    let mut answer =
+    let mut response =
         client.get(&format!("{}/echo?size=10000000", nginx.url())).send().expect("one");
     let mut count = 0;
-    while let Some(piece) = answer.chunk().expect("more, or the end") {
+    while let Some(piece) = response.chunk().expect("more, or the end") {
         count += piece.len();
     }
     assert_eq!(count, 10_000_000);

@@ -1,4 +1,4 @@
-//! gRPC through the proxy: messages both ways while both sides are open, trailers, and answers that are trailers only.
+//! gRPC through the proxy: messages both ways while both sides are open, trailers, and responses that are trailers only.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -73,7 +73,7 @@ fn calls_pass_with_their_messages_and_trailers() {
     let running = Server::new().workers(1).http("127.0.0.1:0").start(routes).expect("a free port");
     let behind = format!("h2c://{}", running.addresses()[0].expect("an address"));
     let front = proxy(&[&behind], &[]);
-    let client = Client::builder().trust(Trust::Anybody).build().expect("a client");
+    let client = Client::builder().trust(Trust::Any).build().expect("a client");
     for url in [front.http().replace("http://", "h2c://"), front.https().to_owned()] {
         let call = |method: &str| {
             let call = client.post(&format!("{url}/test.Echo/{method}"));
@@ -81,26 +81,26 @@ fn calls_pass_with_their_messages_and_trailers() {
         };
         let mut upload = call("Both").start().expect("it begins");
         upload.send(message("0")).expect("it is taken");
-        let mut answer = upload.response().expect("a response");
-        assert_eq!(answer.header("content-type"), Some("application/grpc"));
+        let mut response = upload.response().expect("a response");
+        assert_eq!(response.header("content-type"), Some("application/grpc"));
         for number in 0..20 {
             let sent = message(&number.to_string());
             if number > 0 {
                 upload.send(sent.clone()).expect("it is taken");
             }
             let mut got = vec![0; sent.len()];
-            answer.read_exact(&mut got).expect("the echo comes while the call is open");
+            response.read_exact(&mut got).expect("the echo comes while the call is open");
             assert_eq!(got, sent);
         }
         upload.send(message("last")).expect("it is taken");
         upload.close(None);
-        assert_eq!(answer.collect().expect("the rest"), message("last"));
-        let trailers = answer.trailers().expect("trailers");
+        assert_eq!(response.collect().expect("the rest"), message("last"));
+        let trailers = response.trailers().expect("trailers");
         assert_eq!(trailers["grpc-status"], "0");
         assert_eq!(trailers["grpc-message"], "well");
-        let mut answer = call("Missing").body(message("x")).send().expect("an answer");
-        assert_eq!(answer.header("grpc-status"), Some("12"), "{url}");
-        assert_eq!(answer.collect().expect("nothing").len(), 0);
+        let mut response = call("Missing").body(message("x")).send().expect("a response");
+        assert_eq!(response.header("grpc-status"), Some("12"), "{url}");
+        assert_eq!(response.collect().expect("nothing").len(), 0);
     }
     running.shut_down();
     assert_eq!(running.join().expect("no worker failed").panics, 0);

@@ -36,13 +36,13 @@ fn interim_responses_heads_and_trailers_pass_each_pair() {
             // Go asks for the body when the handler reads it.
             assert!(at(" 100 ") < at(" 200 "), "{option} {tls}: {said}");
             assert!(at(" 200 ") < at(SUM) && at(SUM) < said.len(), "{option} {tls}: {said}");
-            let (hint, answer) = (" 103 ", " 200 ");
+            let (hint, response) = (" 103 ", " 200 ");
             for method in ["GET", "HEAD"] {
                 let more: &[&str] = if method == "HEAD" { &["--head"] } else { &[] };
                 let said = show("/hinted", more);
-                let (hint, answer) = (said.find(hint), said.find(answer));
+                let (hint, response) = (said.find(hint), said.find(response));
                 let link = said.find("link: </style>; rel=preload");
-                assert!(hint.is_some() && hint < link && link < answer, "{option} {tls}: {said}");
+                assert!(hint.is_some() && hint < link && link < response, "{option} {tls}: {said}");
                 assert_eq!(said.matches("link:").count(), 1, "{option} {tls}: {said}");
                 assert!(said.ends_with("\r\n\r\n"), "no content: {said}");
             }
@@ -53,7 +53,7 @@ fn interim_responses_heads_and_trailers_pass_each_pair() {
 #[test]
 fn trailers_pass_both_ways_through_each_pair() {
     let Some(behind) = go("trailers_pass") else { return };
-    let client = Client::builder().trust(Trust::Anybody).build().expect("a client");
+    let client = Client::builder().trust(Trust::Any).build().expect("a client");
     for server in proxies(&behind) {
         let clear = server.http();
         for url in [clear, &clear.replace("http://", "h2c://"), server.https()] {
@@ -62,9 +62,9 @@ fn trailers_pass_both_ways_through_each_pair() {
             upload.send("a body").expect("it is taken");
             let mut trailers = HeaderMap::new();
             trailers.insert("x-sent", HeaderValue::from_static("along"));
-            let mut answer = upload.finish_with_trailers(trailers).expect("an answer");
-            assert_eq!(answer.collect().expect("all of it"), "read");
-            let trailers = answer.trailers().expect("trailers");
+            let mut response = upload.finish_with_trailers(trailers).expect("a response");
+            assert_eq!(response.collect().expect("all of it"), "read");
+            let trailers = response.trailers().expect("trailers");
             assert_eq!(trailers["x-sum"], SUM, "{url}");
             assert_eq!(trailers["x-came"], "along", "{url}");
         }

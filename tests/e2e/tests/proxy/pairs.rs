@@ -27,8 +27,8 @@ pub(crate) fn proxy(urls: &[&str], more: &[&str]) -> Server {
 
 /// Asks in every way, with bodies of these sizes.
 pub(crate) fn exercise(curl: &Path, server: &Server, path: &str, sizes: &[usize], test: &str) {
-    let folder = scratch(&format!("{test}-files"));
-    let files: Vec<_> = sizes.iter().map(|size| random_file(&folder, *size)).collect();
+    let directory = scratch(&format!("{test}-files"));
+    let files: Vec<_> = sizes.iter().map(|size| random_file(&directory, *size)).collect();
     for (option, tls) in WAYS {
         let url = if *tls { server.https() } else { server.http() };
         let options = ["-sSk", "--fail-with-body", "--max-time", "60", option];
@@ -38,9 +38,9 @@ pub(crate) fn exercise(curl: &Path, server: &Server, path: &str, sizes: &[usize]
                 let data = format!("@{}", file.display());
                 let target = format!("{url}{path}");
                 let post = ["-H", coding, "--data-binary", &data, &target];
-                let answer = run(curl, options.iter().chain(&post)).well();
+                let response = run(curl, options.iter().chain(&post)).well();
                 let what = format!("{test} {option} tls {tls} {coding}");
-                assert_same(&answer.stdout, &sent, &what);
+                assert_same(&response.stdout, &sent, &what);
             }
         }
     }
@@ -68,15 +68,15 @@ pub(crate) fn node(test: &str) -> Option<Behind> {
 /// The server that is written in Go.
 pub(crate) fn go(test: &str) -> Option<Behind> {
     let go = find("go", test)?;
-    let folder = scratch(test);
-    let (source, built) = (root().join("tests/e2e/servers/go/echo.go"), folder.join("echo"));
+    let directory = scratch(test);
+    let (source, built) = (root().join("tests/e2e/servers/go/echo.go"), directory.join("echo"));
     let arguments = ["build".as_ref(), "-o".as_ref(), built.as_os_str(), source.as_os_str()];
     let finished = run(&go, arguments);
     if !finished.status.success() {
         skip(&format!("this Go can't build the server ({test}): {}", finished.both()));
         return None;
     }
-    Some(Behind::start(&built, &[], &folder))
+    Some(Behind::start(&built, &[], &directory))
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_connection_that_waits_is_answered_by_the_next_server() {
     assert!(path.exists(), "the file is the manager's");
     let waiting = std::thread::spawn(move || get(&address, "/ping"));
     let _second = Instance::start(&mut activated(&sockets, None, &arguments));
-    assert_eq!(waiting.join().expect("an answer"), "pong");
+    assert_eq!(waiting.join().expect("a response"), "pong");
 }
 
 #[test]

@@ -175,9 +175,9 @@ pub(crate) fn get(address: &str, path: &str) -> String {
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer.split_once("\r\n\r\n").expect("a head").1.to_owned()
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it responds");
+    response.split_once("\r\n\r\n").expect("a head").1.to_owned()
 }
 
 /// `bolide serve` from this file.

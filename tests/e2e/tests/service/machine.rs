@@ -69,10 +69,10 @@ impl Machine {
     }
 
     /// Runs a script of the shell there, in a directory; it ends at the first command that fails.
-    pub(crate) fn sh(&self, folder: &Path, script: &str) -> Finished {
-        let folder = format!("cd '{}' && ", folder.display());
+    pub(crate) fn sh(&self, directory: &Path, script: &str) -> Finished {
+        let directory = format!("cd '{}' && ", directory.display());
         let enter = ["--all", "--target", &self.first, "/bin/sh", "-ec"];
-        run(&self.nsenter, enter.into_iter().chain([format!("{folder}{script}").as_str()]))
+        run(&self.nsenter, enter.into_iter().chain([format!("{directory}{script}").as_str()]))
     }
 
     /// Waits for something that systemd does on its own.

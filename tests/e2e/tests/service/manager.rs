@@ -49,10 +49,10 @@ fn microseconds(line: &str) -> Option<u64> {
 
 #[test]
 fn start_reload_and_end_are_told() {
-    let folder = scratch("start_reload_and_end_are_told");
-    let path = folder.join("notify");
+    let directory = scratch("start_reload_and_end_are_told");
+    let path = directory.join("notify");
     let manager = Manager::at(&path);
-    let configuration = folder.join("bolide.toml");
+    let configuration = directory.join("bolide.toml");
     std::fs::write(&configuration, "[[listen]]\nhttp = \"127.0.0.1:0\"\n").unwrap();
     let configuration = configuration.display().to_string();
     let arguments = ["--config", &configuration, "--workers", "2"];
@@ -167,8 +167,8 @@ fn the_process_id_is_in_its_file() {
     instance.signal(Signal::TERM);
     assert!(instance.wait().success());
     assert!(!path.exists());
-    let missing = ["serve", "--http", "127.0.0.1:0", "--pid-file", "/no/such/folder/pid"];
+    let missing = ["serve", "--http", "127.0.0.1:0", "--pid-file", "/no/such/directory/pid"];
     let finished = run(program(), missing);
     assert_eq!(finished.status.code(), Some(2));
-    assert!(finished.both().contains("--pid-file /no/such/folder/pid: can't be written"));
+    assert!(finished.both().contains("--pid-file /no/such/directory/pid: can't be written"));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bolide_launcher::{program, skip};
+use bolide_launcher::{copy_program, program, skip};
 use rustix::process::Signal;
 
 use crate::instance::{Instance, get, serve};
@@ -22,12 +22,12 @@ fn is_root(test: &str) -> bool {
 }
 
 /// A directory that everybody may look into: `target` need not be.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     fn new(test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("bolide-{}-{test}", std::process::id()));
-        fs::create_dir_all(&path).expect("the folder for temporary files can be written");
+        fs::create_dir_all(&path).expect("the directory for temporary files can be written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
         Self(path)
     }
@@ -39,16 +39,15 @@ impl Folder {
         path.display().to_string()
     }
 
-    /// The program where everybody may run it.
+    /// The program where every user may run it.
     fn program(&self) -> PathBuf {
         let path = self.0.join("bolide");
-        fs::copy(program(), &path).expect("the program was built");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        copy_program(program(), &path);
         path
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -89,9 +88,9 @@ fn every_thread_becomes_the_user_for_good() {
     if !is_root("every_thread_becomes_the_user_for_good") {
         return;
     }
-    let folder = Folder::new("every-thread");
-    let pid = folder.0.join("pid").display().to_string();
-    let log = folder.file("log", "", 0o600);
+    let directory = Directory::new("every-thread");
+    let pid = directory.0.join("pid").display().to_string();
+    let log = directory.file("log", "", 0o600);
     chown(&log, Some(NOBODY.1), Some(NOBODY.1)).unwrap();
     let arguments = [
         "--http",
@@ -107,7 +106,7 @@ fn every_thread_becomes_the_user_for_good() {
         "--admin",
         "127.0.0.1:0",
     ];
-    let path = folder.program();
+    let path = directory.program();
     let mut instance = Instance::start(&mut serve(&path, &arguments));
     assert_nobody(instance.id);
     // The successor is not root either, and takes over all the same.
@@ -119,7 +118,7 @@ fn every_thread_becomes_the_user_for_good() {
     instance.signal(Signal::TERM);
     instance.wait_for_last();
     let left = fs::read_to_string(&pid).unwrap();
-    assert_eq!(left, "", "a file in root's folder can't be removed, but says nothing any more");
+    assert_eq!(left, "", "a file in root's directory can't be removed, but says nothing any more");
 }
 
 /// A port below 1024, in a network of its own.
@@ -128,8 +127,8 @@ fn a_low_port_is_bound_before() {
     if !is_root("a_low_port_is_bound_before") {
         return;
     }
-    let folder = Folder::new("low-port");
-    let path = folder.program();
+    let directory = Directory::new("low-port");
+    let path = directory.program();
     let script = "ip link set lo up && exec \"$0\" serve --http 127.0.0.1:80 --user nobody:nogroup";
     let mut command = Command::new("/usr/bin/unshare");
     command.args(["--net", "/bin/sh", "-c", script]).arg(&path);
@@ -148,11 +147,11 @@ fn what_a_reload_could_not_read_is_said_at_the_start() {
     if !is_root("what_a_reload_could_not_read_is_said_at_the_start") {
         return;
     }
-    let folder = Folder::new("reload");
+    let directory = Directory::new("reload");
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let certificate = folder.file("chain.pem", &made.cert.pem(), 0o644);
-    let key = folder.file("key.pem", &made.signing_key.serialize_pem(), 0o600);
-    let path = folder.program();
+    let certificate = directory.file("chain.pem", &made.cert.pem(), 0o644);
+    let key = directory.file("key.pem", &made.signing_key.serialize_pem(), 0o600);
+    let path = directory.program();
     let arguments =
         ["--https", "127.0.0.1:0", "--cert", &certificate, "--key", &key, "--user", NOBODY.0];
     let output = serve(&path, &arguments).output().expect("the program");
@@ -179,9 +178,11 @@ fn who_is_not_root_is_told() {
     if !is_root("who_is_not_root_is_told") {
         return;
     }
-    let folder = Folder::new("not-root");
+    let directory = Directory::new("not-root");
     let mut command = Command::new("/usr/bin/setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(folder.program());
+    command
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(directory.program());
     command.args(["serve", "--http", "127.0.0.1:0", "--user"]);
     let output = command.arg("daemon").output().expect("setpriv is there");
     assert_eq!(output.status.code(), Some(2));
@@ -212,10 +213,10 @@ fn the_configuration_names_a_user() {
     if !is_root("the_configuration_names_a_user") {
         return;
     }
-    let folder = Folder::new("configuration");
+    let directory = Directory::new("configuration");
     let text = "user = \"nobody\"\n[[listen]]\nhttp = \"127.0.0.1:0\"\n";
-    let configuration = folder.file("bolide.toml", text, 0o644);
-    let instance = Instance::start(&mut serve(&folder.program(), &["--config", &configuration]));
+    let configuration = directory.file("bolide.toml", text, 0o644);
+    let instance = Instance::start(&mut serve(&directory.program(), &["--config", &configuration]));
     assert_nobody(instance.id);
     assert_eq!(get(&instance.address, "/ping"), "pong");
 }
@@ -225,14 +226,14 @@ fn a_root_that_this_user_cannot_search_is_refused() {
     if !is_root("a_root_that_this_user_cannot_search_is_refused") {
         return;
     }
-    let folder = Folder::new("search");
-    let root = folder.0.join("site");
+    let directory = Directory::new("search");
+    let root = directory.0.join("site");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("index.html"), "").unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o444)).unwrap();
     let mut command = Command::new("/usr/bin/setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]);
-    command.arg(folder.program()).args(["serve", "--check", "--http", "127.0.0.1:0", "--root"]);
+    command.arg(directory.program()).args(["serve", "--check", "--http", "127.0.0.1:0", "--root"]);
     let output = command.arg(&root).output().expect("setpriv is there");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");

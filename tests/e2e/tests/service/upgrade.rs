@@ -5,13 +5,12 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::ops::{Deref, RangeInclusive};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use bolide_launcher::{finish, program, scratch, spawn};
+use bolide_launcher::{copy_program, finish, program, scratch, spawn};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::instance::{Instance, PATIENCE, get, serve};
@@ -34,25 +33,25 @@ impl Drop for Installed {
     }
 }
 
-fn install(folder: &Path) -> Installed {
-    let path = Installed(folder.join("bolide"));
-    replace(&path, &fs::read(program()).expect("the program was built"));
+fn install(directory: &Path) -> Installed {
+    let path = Installed(directory.join("bolide"));
+    copy_program(program(), &path);
     path
 }
 
 /// Puts another program in its place, as an installation does: written next to it, then renamed.
 fn replace(path: &Path, content: &[u8]) {
-    let beside = path.with_extension("new");
-    fs::write(&beside, content).expect("target can be written");
-    fs::set_permissions(&beside, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    fs::rename(&beside, path).expect("target can be written");
+    let (written, new) = (path.with_extension("content"), path.with_extension("new"));
+    fs::write(&written, content).expect("target can be written");
+    copy_program(&written, &new);
+    fs::rename(&new, path).expect("target can be written");
 }
 
 /// Puts a program that is there already in the place of another file.
 fn link(program: &Path, path: &Path) {
-    let beside = path.with_extension("new");
-    fs::hard_link(program, &beside).expect("both are in one directory");
-    fs::rename(&beside, path).expect("target can be written");
+    let new = path.with_extension("new");
+    fs::hard_link(program, &new).expect("both are in one directory");
+    fs::rename(&new, path).expect("target can be written");
 }
 
 /// Loads the server while it is upgraded, at least `least` times; no request may fail. `scheme`: of the listener.
@@ -70,18 +69,18 @@ fn upgrade_under_load_through(
     options: &[&str],
     mut upgraded: impl FnMut(),
 ) {
-    let folder = scratch(test);
-    let path = install(&folder);
+    let directory = scratch(test);
+    let path = install(&directory);
     // To write it each time would take longer than the upgrades.
-    let copies = ["one", "other"].map(|name| Installed(folder.join(name)));
+    let copies = ["one", "other"].map(|name| Installed(directory.join(name)));
     for copy in &copies {
-        fs::copy(&*path, &**copy).expect("target can be written");
+        copy_program(&path, copy);
     }
     let listen = format!("--{scheme}");
     let mut instance =
         Instance::start(&mut serve(&path, &[&listen, "127.0.0.1:0", "--workers", "2"]));
     let url = format!("{scheme}://{}/ping", through(&instance.address));
-    let report = folder.join("report.json").display().to_string();
+    let report = directory.join("report.json").display().to_string();
     let load = ["load", "--quiet", "--no-server-watch", "--json", &report, &url];
     let mut upgrades = 0;
     // On a machine that is busy otherwise, a load may be over before a server has been upgraded often enough.
@@ -225,9 +224,9 @@ fn no_connection_is_lost() {
 /// Everything is handed on: each listener, the operator's, and the file with the process id.
 #[test]
 fn every_listener_goes_on() {
-    let folder = scratch("every_listener_goes_on");
-    let path = install(&folder);
-    let (socket, pid_file) = (folder.join("s"), folder.join("pid"));
+    let directory = scratch("every_listener_goes_on");
+    let path = install(&directory);
+    let (socket, pid_file) = (directory.join("s"), directory.join("pid"));
     let unix = format!("unix:{}", socket.display());
     let pid_text = pid_file.display().to_string();
     let arguments = [
@@ -254,9 +253,9 @@ fn every_listener_goes_on() {
         assert_eq!(get(&admin, "/readyz"), "ready\n", "only the new one is asked");
         let mut stream = UnixStream::connect(&socket).expect("the file is still there");
         stream.write_all(b"GET /ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.ends_with("pong"), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert!(response.ends_with("pong"), "{response}");
     }
     assert!(instance.wait().success());
     instance.signal(Signal::TERM);
@@ -289,9 +288,9 @@ fn a_download_comes_to_its_end_behind_an_upgrade() {
 /// Whatever is wrong with the new one, the old one says why and serves on.
 #[test]
 fn a_successor_that_fails_leaves_the_old_one_serving() {
-    let folder = scratch("a_successor_that_fails");
-    let path = install(&folder);
-    let configuration = folder.join("bolide.toml");
+    let directory = scratch("a_successor_that_fails");
+    let path = install(&directory);
+    let configuration = directory.join("bolide.toml");
     let good = "[[listen]]\nhttp = \"127.0.0.1:0\"\n";
     fs::write(&configuration, good).unwrap();
     let text = configuration.display().to_string();
@@ -315,7 +314,7 @@ fn a_successor_that_fails_leaves_the_old_one_serving() {
     fs::remove_file(&*path).unwrap();
     refused(&instance, "No such file");
     // And then all is well.
-    let _again = install(&folder);
+    let _again = install(&directory);
     instance.upgrade();
     assert_eq!(instance.get("/ping"), "pong");
     assert!(instance.wait().success());
@@ -324,22 +323,22 @@ fn a_successor_that_fails_leaves_the_old_one_serving() {
 /// A new configuration is in force with the new process: other workers, and listeners that come and go.
 #[test]
 fn a_successor_has_its_own_configuration() {
-    let folder = scratch("a_successor_has_its_own_configuration");
-    let path = install(&folder);
-    let configuration = folder.join("bolide.toml");
-    let text = |workers: u32, answer: &str| {
+    let directory = scratch("a_successor_has_its_own_configuration");
+    let path = install(&directory);
+    let configuration = directory.join("bolide.toml");
+    let text = |workers: u32, response: &str| {
         format!(
-            "workers = {workers}\n[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nrespond = \"{answer}\"\n"
+            "workers = {workers}\n[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nrespond = \"{response}\"\n"
         )
     };
     fs::write(&configuration, text(2, "first")).unwrap();
     let file = configuration.display().to_string();
     let mut instance = Instance::start(&mut serve(&path, &["--config", &file]));
-    for (workers, answer) in [(3, "second"), (1, "third"), (2, "fourth")] {
-        fs::write(&configuration, text(workers, answer)).unwrap();
+    for (workers, response) in [(3, "second"), (1, "third"), (2, "fourth")] {
+        fs::write(&configuration, text(workers, response)).unwrap();
         instance.upgrade_fully();
         for _ in 0..20 {
-            assert_eq!(instance.get("/"), answer);
+            assert_eq!(instance.get("/"), response);
         }
     }
     assert!(instance.wait().success());
@@ -348,9 +347,9 @@ fn a_successor_has_its_own_configuration() {
 /// Lines may wait for an hour here: only the end of each process can have written its own.
 #[test]
 fn each_process_writes_its_lines_to_its_own_log() {
-    let folder = scratch("each_process_writes_its_lines_to_its_own_log");
-    let path = install(&folder);
-    let configuration = folder.join("bolide.toml");
+    let directory = scratch("each_process_writes_its_lines_to_its_own_log");
+    let path = install(&directory);
+    let configuration = directory.join("bolide.toml");
     let log_to = |name: &str| {
         let listen = "[[listen]]\nhttp = \"127.0.0.1:0\"\n";
         let log = format!("{listen}[access-log]\nfile = \"{name}\"\ndelay = \"1h\"\n");
@@ -365,7 +364,7 @@ fn each_process_writes_its_lines_to_its_own_log() {
     assert_eq!(instance.get("/ping?second"), "pong");
     instance.signal(Signal::TERM);
     instance.wait_for_last();
-    let log = |name: &str| fs::read_to_string(folder.join(name)).expect("it is there");
+    let log = |name: &str| fs::read_to_string(directory.join(name)).expect("it is there");
     let (one, other) = (log("one"), log("other"));
     assert!(one.contains("/ping?first") && one.lines().count() == 1, "{one}");
     assert!(other.contains("/ping?second") && other.lines().count() == 1, "{other}");
@@ -374,8 +373,8 @@ fn each_process_writes_its_lines_to_its_own_log() {
 /// Checks that a process that ends while its successor starts takes it along.
 #[test]
 fn an_end_calls_an_upgrade_off() {
-    let folder = scratch("an_end_calls_an_upgrade_off");
-    let path = install(&folder);
+    let directory = scratch("an_end_calls_an_upgrade_off");
+    let path = install(&directory);
     let mut instance = Instance::start(&mut serve(&path, &["--http", "127.0.0.1:0"]));
     replace(&path, b"#!/bin/sh\nexec sleep 60\n");
     instance.signal(Signal::USR2);

@@ -30,14 +30,14 @@ pub(crate) struct Asked {
     pub(crate) body: Vec<u8>,
     pub(crate) counted: bool,
     pub(crate) status: Option<StatusCode>,
-    pub(crate) answer: Vec<u8>,
+    pub(crate) response: Vec<u8>,
     pub(crate) ended: bool,
 }
 
 impl Asked {
     pub(crate) fn new(method: Method, fate: Fate, body: Vec<u8>, counted: bool) -> Self {
-        let (status, answer) = (None, Vec::new());
-        Self { method, fate, body, counted, status, answer, ended: false }
+        let (status, response) = (None, Vec::new());
+        Self { method, fate, body, counted, status, response, ended: false }
     }
 
     fn path(&self) -> &'static str {
@@ -74,7 +74,7 @@ impl Role for Asker {
                 asked.ended = end == End::Yes;
             }
             ExchangeEvent::Data(data, end) => {
-                asked.answer.extend_from_slice(&data);
+                asked.response.extend_from_slice(&data);
                 asked.ended = end == End::Yes;
             }
             _ => {}

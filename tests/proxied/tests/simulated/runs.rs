@@ -114,8 +114,8 @@ fn rough(seed: u64) -> Faults {
 fn assert_honest(asked: &Asked) {
     match asked.status {
         Some(StatusCode::OK) => {
-            assert!(asked.body.starts_with(&asked.answer), "other bytes: {:?}", asked.fate);
-            assert!(!asked.ended || asked.answer == asked.body, "a short answer looks whole");
+            assert!(asked.body.starts_with(&asked.response), "other bytes: {:?}", asked.fate);
+            assert!(!asked.ended || asked.response == asked.body, "a short response looks whole");
             assert!(!asked.ended || asked.fate == Fate::Echo, "{:?} looks whole", asked.fate);
         }
         Some(status) => assert!(status.is_server_error() || status.is_client_error(), "{status}"),
@@ -124,11 +124,11 @@ fn assert_honest(asked: &Asked) {
 }
 
 #[test]
-fn every_answer_arrives_through_a_rough_network() {
+fn every_response_arrives_through_a_rough_network() {
     for_each_seed(0..SEEDS, |seed| {
         let Run { requests, stats, upstreams, .. } = run(seed, rough(seed), &[Fate::Echo]);
         for asked in requests.iter().flat_map(|requests| requests.borrow().clone()) {
-            let (got, all) = (asked.answer.len(), asked.body.len());
+            let (got, all) = (asked.response.len(), asked.body.len());
             assert_eq!(asked.status, Some(StatusCode::OK), "{stats:?} {upstreams:?}");
             assert!(asked.ended, "{got} of {all} bytes: {stats:?} {upstreams:?}");
             assert_honest(&asked);

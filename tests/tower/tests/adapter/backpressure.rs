@@ -123,10 +123,10 @@ async fn a_handler_that_does_not_read_holds_the_client() {
         assert!(held < HELD, "{held} bytes were taken for a handler that reads none");
         release.notify_one();
         let _writer = in_time(sending).await.unwrap();
-        let mut answer = Vec::new();
-        while !answer.ends_with(total.to_string().as_bytes()) {
-            let count = in_time(reader.read_buf(&mut answer)).await.unwrap();
-            assert!(count > 0, "{}", String::from_utf8_lossy(&answer));
+        let mut response = Vec::new();
+        while !response.ends_with(total.to_string().as_bytes()) {
+            let count = in_time(reader.read_buf(&mut response)).await.unwrap();
+            assert!(count > 0, "{}", String::from_utf8_lossy(&response));
         }
     }
 }

@@ -85,8 +85,8 @@ async fn a_stream_that_is_reset_drops_the_future_and_no_other() {
     first.abort();
     assert_eq!(in_time(told.recv()).await, Some("dropped"));
     release.notify_waiters();
-    let answer = in_time(second).await.unwrap().unwrap();
-    assert_eq!(read(answer).await, (200, "released".to_owned()));
+    let response = in_time(second).await.unwrap().unwrap();
+    assert_eq!(read(response).await, (200, "released".to_owned()));
 }
 
 #[tokio::test]
@@ -123,11 +123,11 @@ async fn a_panic_is_a_500_on_its_exchange_and_nothing_more() {
     let mut client = http2(address).await;
     for round in 0..3 {
         for path in ["/at-once", "/later"] {
-            let answer = in_time(client.send_request(request(path))).await.unwrap();
-            assert_eq!(answer.status(), 500, "{path}");
+            let response = in_time(client.send_request(request(path))).await.unwrap();
+            assert_eq!(response.status(), 500, "{path}");
         }
-        let answer = in_time(client.send_request(request("/fine"))).await.unwrap();
-        assert_eq!(read(answer).await, (200, round.to_string()));
+        let response = in_time(client.send_request(request("/fine"))).await.unwrap();
+        assert_eq!(read(response).await, (200, round.to_string()));
     }
 }
 
@@ -139,8 +139,8 @@ async fn a_service_that_returns_an_error_is_a_500() {
     let address = start(fails, |serve| serve).await;
     let mut client = http1(address).await;
     for _ in 0..2 {
-        let answer = in_time(client.send_request(request("/"))).await.unwrap();
-        assert_eq!(answer.status(), 500);
-        read(answer).await;
+        let response = in_time(client.send_request(request("/"))).await.unwrap();
+        assert_eq!(response.status(), 500);
+        read(response).await;
     }
 }

@@ -25,7 +25,7 @@ fn app(release: &Arc<Notify>) -> Router {
         let sent = std::thread::spawn(move || other.send(StatusCode::PROCESSING, HeaderMap::new()));
         sent.join().unwrap().unwrap();
         tokio::task::yield_now().await;
-        "answer"
+        "response"
     };
     let fast = async |Extension(informational): Extension<Informational>| {
         informational.early_hints([STYLE]).unwrap();
@@ -56,7 +56,7 @@ async fn hints_leave_while_the_handler_waits() {
     socket.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     assert_eq!(read_to(&mut socket, "\r\n\r\n").await, HINTS);
     release.notify_one();
-    let rest = read_to(&mut socket, "answer").await;
+    let rest = read_to(&mut socket, "response").await;
     assert!(rest.starts_with("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\n"), "{rest}");
 }
 
@@ -104,17 +104,17 @@ async fn hints_arrive_over_http_2_and_a_late_one_is_told() {
             late.send(informational.early_hints([])).unwrap();
         });
         tokio::task::yield_now().await;
-        "answer"
+        "response"
     };
     let address = start(Router::new().route("/", get(hint)), |serve| serve.informational()).await;
     let socket = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = in_time(h2::client::handshake(socket)).await.unwrap();
     tokio::spawn(connection);
     let request = http::Request::get("http://a/").body(()).unwrap();
-    let (mut answer, _) = sender.send_request(request, true).unwrap();
-    let first = std::future::poll_fn(|cx| answer.poll_informational(cx));
+    let (mut response, _) = sender.send_request(request, true).unwrap();
+    let first = std::future::poll_fn(|cx| response.poll_informational(cx));
     let first = in_time(first).await.expect("a hint").unwrap();
     assert_eq!((first.status(), &first.headers()["link"]), (StatusCode::EARLY_HINTS, &STYLE));
-    assert_eq!(in_time(answer).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(in_time(response).await.unwrap().status(), StatusCode::OK);
     assert_eq!(in_time(told.recv()).await, Some(Err(InformationalError::Late)));
 }

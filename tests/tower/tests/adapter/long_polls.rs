@@ -39,7 +39,7 @@ async fn ten_thousand_long_polls_wait_and_are_all_answered() {
     assert_eq!(waiting.load(Ordering::SeqCst), CONNECTIONS * POLLS_EACH);
     news.send_replace("news");
     for one in asked {
-        let answer = in_time(one).await.unwrap().unwrap();
-        assert_eq!(read(answer).await, (200, "news".to_owned()));
+        let response = in_time(one).await.unwrap().unwrap();
+        assert_eq!(read(response).await, (200, "news".to_owned()));
     }
 }

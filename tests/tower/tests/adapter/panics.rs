@@ -65,8 +65,8 @@ async fn a_panic_is_one_line_with_method_path_and_message() {
     for (path, said) in
         [("/logged/at-once?a=secret", "on purpose: at once"), ("/logged/later", "on purpose: 7")]
     {
-        let answer = in_time(client.send_request(request(path))).await.unwrap();
-        assert_eq!(answer.status(), 500, "{path}");
+        let response = in_time(client.send_request(request(path))).await.unwrap();
+        assert_eq!(response.status(), 500, "{path}");
         let path = path.split('?').next().unwrap();
         let mine: Vec<String> = lines
             .0

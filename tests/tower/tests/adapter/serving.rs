@@ -53,8 +53,8 @@ async fn a_graceful_shutdown_completes_what_is_open_and_takes_nothing_new() {
     in_time(async { while TcpStream::connect(address).await.is_ok() {} }).await;
     assert!(!server.is_finished(), "an exchange is open");
     release.notify_one();
-    let answer = in_time(asked).await.unwrap().unwrap();
-    assert_eq!(read(answer).await, (200, "completed".to_owned()));
+    let response = in_time(asked).await.unwrap().unwrap();
+    assert_eq!(read(response).await, (200, "completed".to_owned()));
     in_time(server).await.unwrap().unwrap();
 }
 
@@ -65,8 +65,8 @@ async fn a_server_ends_with_its_future() {
     let app = Router::new().route("/", get(async || "here"));
     let server = tokio::spawn(bolide::tower::serve(listener, app).workers(1).into_future());
     let mut client = http1(address).await;
-    let answer = in_time(client.send_request(request("/"))).await.unwrap();
-    assert_eq!(read(answer).await, (200, "here".to_owned()));
+    let response = in_time(client.send_request(request("/"))).await.unwrap();
+    assert_eq!(read(response).await, (200, "here".to_owned()));
     server.abort();
     in_time(async { while TcpStream::connect(address).await.is_ok() {} }).await;
 }
@@ -92,9 +92,9 @@ fn a_plain_thread_serves_with_a_runtime_that_is_started() {
     use std::io::{Read, Write};
     let mut socket = std::net::TcpStream::connect(address).unwrap();
     socket.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("slept"), "{answer}");
+    let mut response = String::new();
+    socket.read_to_string(&mut response).unwrap();
+    assert!(response.ends_with("slept"), "{response}");
     stop.send(()).unwrap();
     server.join().unwrap().unwrap();
 }
@@ -133,8 +133,8 @@ async fn a_service_that_keeps_to_its_thread_is_made_on_each_worker() {
     for _ in 0..8 {
         let mut client = http1(address).await;
         for _ in 0..2 {
-            let answer = in_time(client.send_request(request("/"))).await.unwrap();
-            let (status, name) = read(answer).await;
+            let response = in_time(client.send_request(request("/"))).await.unwrap();
+            let (status, name) = read(response).await;
             assert_eq!(status, 200);
             assert!(name.starts_with("Some(\"worker-"), "{name}");
         }
@@ -143,13 +143,13 @@ async fn a_service_that_keeps_to_its_thread_is_made_on_each_worker() {
     assert!((1..=2).contains(&made), "{made} services for two workers");
 }
 
-/// Returns what a client of a Unix socket is told in answer to a request that closes.
+/// Returns what a client of a Unix socket is told in response to a request that closes.
 async fn over_unix(path: &std::path::Path) -> String {
     let mut socket = UnixStream::connect(path).await.unwrap();
     socket.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
-    let mut answer = String::new();
-    in_time(socket.read_to_string(&mut answer)).await.unwrap();
-    answer
+    let mut response = String::new();
+    in_time(socket.read_to_string(&mut response)).await.unwrap();
+    response
 }
 
 #[tokio::test]
@@ -165,9 +165,9 @@ async fn unix_sockets_have_no_address() {
         .extension(|client| client.address().map(ConnectInfo))
         .workers(1);
     tokio::spawn(serve.into_future());
-    let answer = over_unix(&path).await;
+    let response = over_unix(&path).await;
     std::fs::remove_file(&path).unwrap();
-    assert!(answer.ends_with("false"), "{answer}");
+    assert!(response.ends_with("false"), "{response}");
 }
 
 #[tokio::test]
@@ -198,8 +198,8 @@ async fn facts_of_tls_and_the_clients_address_are_extensions() {
     let made = handshake(TokioExecutor::new(), TokioIo::new(secured.unwrap())).await;
     let (mut sender, connection) = made.unwrap();
     tokio::spawn(connection);
-    let answer = in_time(sender.send_request(request("/"))).await.unwrap();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let response = in_time(sender.send_request(request("/"))).await.unwrap();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
     let text = String::from_utf8_lossy(&body);
     assert_eq!(text, "TLSv1.3 Some(H2) Some(\"a.example\") true");
 }
@@ -208,17 +208,17 @@ async fn facts_of_tls_and_the_clients_address_are_extensions() {
 async fn a_service_of_hypers_own_trait_is_served() {
     use bolide::tower::{Body, HyperService};
     use hyper::{Request, Response};
-    let answer = async |request: Request<Body>| {
+    let response = async |request: Request<Body>| {
         let path = request.uri().path().to_owned();
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let text = format!("{path} with {} bytes", body.len());
         Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(text))))
     };
-    let service = HyperService::new(hyper::service::service_fn(answer));
+    let service = HyperService::new(hyper::service::service_fn(response));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(bolide::tower::serve(listener, service).into_future());
-    let answer = in_time(http1(address).await.send_request(request("/there"))).await.unwrap();
-    assert_eq!(read(answer).await, (200, "/there with 0 bytes".to_owned()));
+    let response = in_time(http1(address).await.send_request(request("/there"))).await.unwrap();
+    assert_eq!(read(response).await, (200, "/there with 0 bytes".to_owned()));
     server.abort();
 }

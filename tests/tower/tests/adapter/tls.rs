@@ -70,8 +70,8 @@ async fn a_handler_sees_the_certificate_of_its_client() {
     tokio::spawn(connection);
     let mut seen = Vec::new();
     for _ in 0..2 {
-        let answer = in_time(sender.send_request(request("/"))).await.unwrap();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let response = in_time(sender.send_request(request("/"))).await.unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
         seen.push(String::from_utf8(body.to_vec()).unwrap());
     }
     let expected =
@@ -119,6 +119,6 @@ async fn an_application_is_served_over_http3_next_to_https() {
 #[tokio::test]
 async fn over_cleartext_there_is_nothing_to_tell() {
     let address = start(Router::new().route("/", get(told)), |serve| serve.tls_info()).await;
-    let answer = in_time(http1(address).await.send_request(request("/"))).await.unwrap();
-    assert_eq!(read(answer).await, (200, "cleartext".to_owned()));
+    let response = in_time(http1(address).await.send_request(request("/"))).await.unwrap();
+    assert_eq!(read(response).await, (200, "cleartext".to_owned()));
 }

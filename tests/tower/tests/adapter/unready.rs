@@ -60,7 +60,7 @@ async fn a_service_is_called_when_it_has_become_ready() {
     let third = tokio::spawn(client.send_request(get("/")));
     permits.add_permits(2);
     for one in [second, third] {
-        let answer = in_time(one).await.unwrap().unwrap();
-        assert_eq!(read(answer).await, (200, "let through".to_owned()));
+        let response = in_time(one).await.unwrap().unwrap();
+        assert_eq!(read(response).await, (200, "let through".to_owned()));
     }
 }

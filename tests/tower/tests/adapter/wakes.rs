@@ -49,8 +49,8 @@ async fn wakes_from_other_threads_are_all_seen() {
     }
     let expected = (MESSAGES * (MESSAGES + 1) / 2).to_string();
     for one in asked {
-        let answer = in_time(one).await.unwrap().unwrap();
-        assert_eq!(read(answer).await, (200, expected.clone()));
+        let response = in_time(one).await.unwrap().unwrap();
+        assert_eq!(read(response).await, (200, expected.clone()));
     }
     drop(clients);
     drop(threads);
@@ -76,12 +76,12 @@ async fn a_future_that_wakes_itself_goes_on_and_lets_others_pass() {
     let address = start(app, |serve| serve.workers(1)).await;
     let mut client = http2(address).await;
     for turns in [0, 1, 7, 8, 9, 1000] {
-        let answer = in_time(client.send_request(request(&format!("/spin/{turns}")))).await;
-        assert_eq!(read(answer.unwrap()).await, (200, turns.to_string()));
+        let response = in_time(client.send_request(request(&format!("/spin/{turns}")))).await;
+        assert_eq!(read(response.unwrap()).await, (200, turns.to_string()));
     }
     let long = tokio::spawn(client.send_request(request("/spin/5000000")));
-    let answer = in_time(client.send_request(request("/ping"))).await.unwrap();
-    assert_eq!(read(answer).await, (200, "pong".to_owned()));
+    let response = in_time(client.send_request(request("/ping"))).await.unwrap();
+    assert_eq!(read(response).await, (200, "pong".to_owned()));
     assert!(!long.is_finished(), "the other exchange had its turn in between");
     long.abort();
 }
@@ -98,7 +98,7 @@ async fn timers_of_many_exchanges_run_at_once() {
         .map(|n| tokio::spawn(client.send_request(request(&format!("/nap/{}", n % 10)))))
         .collect();
     for one in naps {
-        let answer = in_time(one).await.unwrap().unwrap();
-        assert_eq!(read(answer).await, (200, "rested".to_owned()));
+        let response = in_time(one).await.unwrap().unwrap();
+        assert_eq!(read(response).await, (200, "rested".to_owned()));
     }
 }

@@ -16,7 +16,7 @@ async fn told(uri: Uri, fields: HeaderMap, body: Bytes) -> String {
     for (name, value) in &fields {
         write!(text, "{name}={} ", value.to_str().unwrap()).unwrap();
     }
-    write!(text, "{} {}", body.len(), body.iter().map(|octet| u64::from(*octet)).sum::<u64>())
+    write!(text, "{} {}", body.len(), body.iter().map(|byte| u64::from(*byte)).sum::<u64>())
         .unwrap();
     text
 }
@@ -44,16 +44,16 @@ async fn a_body_is_the_same_however_it_comes() {
                 socket.write_all(piece).await.unwrap();
             }
         }
-        let sum: u64 = body.iter().map(|octet| u64::from(*octet)).sum();
+        let sum: u64 = body.iter().map(|byte| u64::from(*byte)).sum();
         let expected =
             format!("{target}?q host=a x-a={} content-length={length} {length} {sum}", round % 3);
-        let mut answer = Vec::new();
-        while !answer.ends_with(expected.as_bytes()) {
+        let mut response = Vec::new();
+        while !response.ends_with(expected.as_bytes()) {
             let mut block = [0; 4096];
             let count = in_time(socket.read(&mut block)).await.unwrap();
-            assert!(count > 0, "the connection ended: {}", String::from_utf8_lossy(&answer));
-            answer.extend_from_slice(&block[..count]);
-            assert!(answer.len() < 4096, "{expected}: {}", String::from_utf8_lossy(&answer));
+            assert!(count > 0, "the connection ended: {}", String::from_utf8_lossy(&response));
+            response.extend_from_slice(&block[..count]);
+            assert!(response.len() < 4096, "{expected}: {}", String::from_utf8_lossy(&response));
         }
     }
 }

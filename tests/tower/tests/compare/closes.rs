@@ -16,8 +16,8 @@ async fn connections_stay_and_close_alike() {
         ("GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n", false),
         ("HEAD / HTTP/1.1\r\nhost: a\r\n\r\n", false),
     ] {
-        let answer = pair.same_one(request.as_bytes()).await;
-        assert_eq!(answer.closed, closed, "{request}");
+        let response = pair.same_one(request.as_bytes()).await;
+        assert_eq!(response.closed, closed, "{request}");
     }
 }
 
@@ -28,8 +28,8 @@ async fn pipelined_requests_are_answered_in_their_order() {
     for path in ["/wait", "/", "/pieces/2", "/nothing", "/spawned"] {
         requests.extend(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").into_bytes());
     }
-    let answers = pair.same(&requests, 5).await;
-    let bodies: Vec<_> = answers.iter().map(|answer| answer.text()).collect();
+    let responses = pair.same(&requests, 5).await;
+    let bodies: Vec<_> = responses.iter().map(|response| response.text()).collect();
     assert_eq!(bodies, ["waited", "root", "piece 0;piece 1;", "no /nothing", "from a task"]);
 }
 
@@ -38,6 +38,6 @@ async fn a_body_that_nobody_read_does_not_disturb_the_next_request() {
     let pair = Pair::of(app()).await;
     let request = b"POST /ignore HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n12345\
         GET / HTTP/1.1\r\nhost: a\r\n\r\n";
-    let answers = pair.same(request, 2).await;
-    assert_eq!(answers[1].text(), "root");
+    let responses = pair.same(request, 2).await;
+    assert_eq!(responses[1].text(), "root");
 }

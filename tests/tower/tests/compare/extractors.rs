@@ -21,8 +21,8 @@ async fn every_extractor_sees_the_same() {
 async fn bodies_are_extracted_alike() {
     let pair = Pair::of(app()).await;
     let json = "content-type: application/json\r\n";
-    let answer = pair.post("/json", json, br#"{"name":"a","age":1}"#).await;
-    assert_eq!(answer.text(), r#"{"name":"a","age":2}"#);
+    let response = pair.post("/json", json, br#"{"name":"a","age":1}"#).await;
+    assert_eq!(response.text(), r#"{"name":"a","age":2}"#);
     assert_eq!(pair.post("/json", json, b"{").await.status, 400);
     assert_eq!(pair.post("/json", "", b"{}").await.status, 415);
     let form = "content-type: application/x-www-form-urlencoded\r\n";
@@ -81,8 +81,8 @@ async fn nested_routers_fallbacks_and_methods() {
 async fn a_handler_sees_the_request_as_it_was_sent() {
     let pair = Pair::of(app()).await;
     let fields = "X-Mixed-Case: A b\r\naccept: a\r\naccept: b\r\ncookie: c=d\r\nx-empty:\r\n";
-    let answer = pair.get("/show?a=%20&b=%C3%BC", fields).await;
-    assert!(answer.text().contains("/show?a=%20&b=%C3%BC HTTP/1.1"), "{}", answer.text());
+    let response = pair.get("/show?a=%20&b=%C3%BC", fields).await;
+    assert!(response.text().contains("/show?a=%20&b=%C3%BC HTTP/1.1"), "{}", response.text());
     pair.same_one(b"GET http://b.example/show HTTP/1.1\r\nhost: b.example\r\n\r\n").await;
     pair.same_one(b"GET /show HTTP/1.0\r\n\r\n").await;
 }

@@ -53,7 +53,7 @@ async fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> Strin
 }
 
 #[tokio::test]
-async fn answers_are_the_same_over_http2() {
+async fn responses_are_the_same_over_http2() {
     let pair = Pair::of(app::app()).await;
     for (method, path, body) in [
         ("GET", "/", ""),
@@ -98,8 +98,8 @@ async fn trailers_go_both_ways() {
         let frames = frames as [Result<_, std::convert::Infallible>; 2];
         let body = StreamBody::new(futures_util::stream::iter(frames));
         let request = http::Request::post("http://a.example/frames").body(body).unwrap();
-        let answer = sender.send_request(request).await.unwrap();
-        let collected = answer.into_body().collect().await.unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        let collected = response.into_body().collect().await.unwrap();
         assert_eq!(collected.trailers(), Some(&trailers), "{address}");
         assert_eq!(collected.to_bytes(), "data");
     }
@@ -113,15 +113,15 @@ async fn both_directions_of_one_exchange_are_open_at_once() {
         let (mut input, body) =
             http_body_util::channel::Channel::<Bytes, std::convert::Infallible>::new(1);
         let request = http::Request::post("http://a.example/frames").body(body).unwrap();
-        let mut answer = sender.send_request(request).await.unwrap().into_body();
+        let mut response = sender.send_request(request).await.unwrap().into_body();
         for number in 0..100 {
             let piece = Bytes::from(format!("piece {number}"));
             input.send_data(piece.clone()).await.unwrap();
-            let frame = answer.frame().await.unwrap().unwrap();
+            let frame = response.frame().await.unwrap().unwrap();
             assert_eq!(frame.into_data().unwrap(), piece, "{address}");
         }
         drop(input);
-        let rest = answer.collect().await.unwrap();
+        let rest = response.collect().await.unwrap();
         assert_eq!(rest.to_bytes(), "", "{address}");
     }
 }
@@ -148,9 +148,9 @@ async fn websockets_open_by_extended_connect() {
         .header("sec-websocket-version", "13")
         .body(Empty::new())
         .unwrap();
-    let mut answer = sender.send_request(request).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let upgraded = hyper::upgrade::on(&mut answer).await.unwrap();
+    let mut response = sender.send_request(request).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let upgraded = hyper::upgrade::on(&mut response).await.unwrap();
     let mut io = TokioIo::new(upgraded);
     let mut frame = [0; 12];
     io.read_exact(&mut frame).await.unwrap();

@@ -46,14 +46,15 @@ fn layered() -> Router {
 #[tokio::test]
 async fn compression_cors_and_files() {
     let pair = Pair::of(layered()).await;
-    let answer = pair.get("/text", "accept-encoding: gzip\r\norigin: https://a.example\r\n").await;
-    assert_eq!(answer.field("content-encoding"), Some("gzip"));
-    assert_eq!(answer.field("access-control-allow-origin"), Some("https://a.example"));
+    let response =
+        pair.get("/text", "accept-encoding: gzip\r\norigin: https://a.example\r\n").await;
+    assert_eq!(response.field("content-encoding"), Some("gzip"));
+    assert_eq!(response.field("access-control-allow-origin"), Some("https://a.example"));
     assert_eq!(pair.get("/text", "").await.body.len(), 1200);
     let asked = "OPTIONS /text HTTP/1.1\r\nhost: a\r\norigin: https://a.example\r\n\
         access-control-request-method: POST\r\n\r\n";
-    let answer = pair.same_one(asked.as_bytes()).await;
-    assert_eq!(answer.field("access-control-allow-methods"), Some("GET,POST"));
+    let response = pair.same_one(asked.as_bytes()).await;
+    assert_eq!(response.field("access-control-allow-methods"), Some("GET,POST"));
     let file = pair.get("/files/lib.rs", "").await;
     assert!(file.text().starts_with("//! axum"));
     assert_eq!(pair.get("/files/lib.rs", "range: bytes=0-3\r\n").await.text(), "//! ");

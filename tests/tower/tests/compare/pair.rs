@@ -35,26 +35,26 @@ impl Pair {
     }
 
     /// Sends `bytes` to both and compares everything that comes back until the connection closes or
-    /// `answers` answers are complete. Returns the responses of one, which are those of both.
-    pub(crate) async fn same(&self, bytes: &[u8], answers: usize) -> Vec<Answer> {
-        let hyper = talk(self.hyper, bytes, answers).await;
-        let bolide = talk(self.bolide, bytes, answers).await;
+    /// so many `responses` are complete. Returns those of one, which are those of both.
+    pub(crate) async fn same(&self, bytes: &[u8], responses: usize) -> Vec<RawResponse> {
+        let hyper = talk(self.hyper, bytes, responses).await;
+        let bolide = talk(self.bolide, bytes, responses).await;
         assert_eq!(bolide, hyper, "{}", String::from_utf8_lossy(bytes));
         bolide
     }
 
     /// As [`Self::same`], for one request that is answered.
-    pub(crate) async fn same_one(&self, bytes: &[u8]) -> Answer {
-        self.same(bytes, 1).await.pop().expect("an answer")
+    pub(crate) async fn same_one(&self, bytes: &[u8]) -> RawResponse {
+        self.same(bytes, 1).await.pop().expect("a response")
     }
 
     /// A GET with these fields.
-    pub(crate) async fn get(&self, path: &str, fields: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str, fields: &str) -> RawResponse {
         self.same_one(format!("GET {path} HTTP/1.1\r\nhost: a\r\n{fields}\r\n").as_bytes()).await
     }
 
     /// A POST with these fields and this body.
-    pub(crate) async fn post(&self, path: &str, fields: &str, body: &[u8]) -> Answer {
+    pub(crate) async fn post(&self, path: &str, fields: &str, body: &[u8]) -> RawResponse {
         let length = body.len();
         let head =
             format!("POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n{fields}\r\n");
@@ -64,7 +64,7 @@ impl Pair {
 
 /// A response as it came over the wire.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     /// Without `date` and `connection: close`; several values of a name in their order.
     pub(crate) fields: BTreeMap<String, Vec<String>>,
@@ -73,7 +73,7 @@ pub(crate) struct Answer {
     pub(crate) closed: bool,
 }
 
-impl Answer {
+impl RawResponse {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(|values| values.first()).map(String::as_str)
     }
@@ -105,7 +105,7 @@ impl Client {
     async fn more(&mut self) -> bool {
         let mut block = [0; 16 * 1024];
         let read = tokio::time::timeout(LIMIT, self.socket.read(&mut block)).await;
-        match read.expect("an answer in time") {
+        match read.expect("a response in time") {
             Ok(count) if count > 0 => {
                 self.buffer.extend_from_slice(&block[..count]);
                 true
@@ -136,12 +136,12 @@ impl Client {
     }
 
     /// The next response; `None` when the connection closes before one.
-    pub(crate) async fn answer(&mut self, is_head: bool) -> Option<Answer> {
+    pub(crate) async fn answer(&mut self, is_head: bool) -> Option<RawResponse> {
         let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
         let (status, fields) = parse_head(&head);
         let field = |name: &str| fields.get(name).map(|values| values.concat());
-        let mut answer =
-            Answer { status, body: Vec::new(), closed: false, fields: BTreeMap::new() };
+        let mut response =
+            RawResponse { status, body: Vec::new(), closed: false, fields: BTreeMap::new() };
         let has_body = !is_head && status >= 200 && status != 204 && status != 304;
         if has_body && field("transfer-encoding").is_some() {
             while let Some(line) = self.until(b"\r\n").await {
@@ -151,17 +151,17 @@ impl Client {
                     self.until(b"\r\n").await;
                     break;
                 }
-                answer.body.extend(self.exactly(size).await);
+                response.body.extend(self.exactly(size).await);
                 self.until(b"\r\n").await;
             }
         } else if has_body && let Some(length) = field("content-length") {
-            answer.body = self.exactly(length.parse().unwrap()).await;
+            response.body = self.exactly(length.parse().unwrap()).await;
         } else if has_body {
             while self.more().await {}
-            answer.body = std::mem::take(&mut self.buffer);
+            response.body = std::mem::take(&mut self.buffer);
         }
-        answer.fields = fields;
-        Some(answer)
+        response.fields = fields;
+        Some(response)
     }
 }
 
@@ -180,13 +180,13 @@ fn parse_head(head: &str) -> (u16, BTreeMap<String, Vec<String>>) {
     (status.parse().expect("a status"), fields)
 }
 
-async fn talk(address: SocketAddr, bytes: &[u8], answers: usize) -> Vec<Answer> {
+async fn talk(address: SocketAddr, bytes: &[u8], responses: usize) -> Vec<RawResponse> {
     let mut client = Client::connect(address).await;
     client.send(bytes).await;
     let mut read = Vec::new();
-    while read.len() < answers {
-        let Some(answer) = client.answer(bytes.starts_with(b"HEAD ")).await else { break };
-        read.push(answer);
+    while read.len() < responses {
+        let Some(response) = client.answer(bytes.starts_with(b"HEAD ")).await else { break };
+        read.push(response);
     }
     // Whether it is closed shows in whether it takes another request.
     if let Some(last) = read.last_mut() {

@@ -1,4 +1,4 @@
-//! Answers that come again and again: both servers say the same each time, and Bolide in the same bytes.
+//! Responses that come again and again: both servers say the same each time, and Bolide in the same bytes.
 
 use crate::app::app;
 use crate::pair::{Client, Pair};
@@ -22,7 +22,7 @@ fn request(method: &str, (path, fields): (&str, &str)) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn every_answer_of_a_connection_is_what_axum_serve_answers() {
+async fn every_response_of_a_connection_is_what_axum_serve_answers() {
     let pair = Pair::of(app()).await;
     let mut requests = Vec::new();
     // Each one several times in a row, and then all of them in turns.
@@ -33,15 +33,15 @@ async fn every_answer_of_a_connection_is_what_axum_serve_answers() {
         TARGETS.iter().for_each(|target| requests.extend(request("GET", *target)));
     }
     let count = 8 * TARGETS.len();
-    let answers = pair.same(&requests, count).await;
-    assert_eq!(answers.len(), count);
-    for repeated in answers[..4 * TARGETS.len()].chunks(4) {
-        assert!(repeated.iter().all(|answer| answer.status == repeated[0].status));
+    let responses = pair.same(&requests, count).await;
+    assert_eq!(responses.len(), count);
+    for repeated in responses[..4 * TARGETS.len()].chunks(4) {
+        assert!(repeated.iter().all(|response| response.status == repeated[0].status));
     }
 }
 
 #[tokio::test]
-async fn an_answer_is_the_same_octets_however_often_it_came() {
+async fn a_response_is_the_same_bytes_however_often_it_came() {
     let pair = Pair::of(app()).await;
     let mut client = Client::connect(pair.bolide).await;
     for method in ["GET", "HEAD"] {

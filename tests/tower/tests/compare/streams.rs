@@ -50,12 +50,12 @@ async fn who_waits_is_told_to_continue_when_the_body_is_wanted() {
         let told = client.until(b"\r\n\r\n").await.expect("a head");
         assert!(told.starts_with(b"HTTP/1.1 100 "), "{address}");
         client.send(b"abc").await;
-        assert_eq!(client.answer(false).await.expect("an answer").text(), "abc");
+        assert_eq!(client.answer(false).await.expect("a response").text(), "abc");
         // A handler that does not want it answers at once.
         let mut client = Client::connect(address).await;
         client
             .send(b"POST /ignore HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n")
             .await;
-        assert_eq!(client.answer(false).await.expect("an answer").status, 200, "{address}");
+        assert_eq!(client.answer(false).await.expect("a response").status, 200, "{address}");
     }
 }

@@ -38,7 +38,7 @@ async fn raw(mut request: Request) -> Response {
                 let _ = io.write_all(b"the end").await;
                 break;
             }
-            block[..count].iter_mut().for_each(|octet| *octet = !*octet);
+            block[..count].iter_mut().for_each(|byte| *byte = !*byte);
             if io.write_all(&block[..count]).await.is_err() {
                 break;
             }
@@ -91,10 +91,10 @@ async fn what_is_no_upgrade_is_refused_alike() {
     assert_eq!(pair.get("/ws", &whole.replace("13", "12")).await.status, 400);
     assert_eq!(pair.get("/ws", &whole.replace("connection: upgrade\r\n", "")).await.status, 400);
     assert_eq!(pair.get("/plain", whole).await.text(), "no upgrade here");
-    let answer = pair.get("/ws", &format!("{whole}sec-websocket-protocol: chat\r\n")).await;
-    assert_eq!(answer.status, 101);
-    assert_eq!(answer.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-    assert_eq!(answer.field("sec-websocket-protocol"), Some("chat"));
+    let response = pair.get("/ws", &format!("{whole}sec-websocket-protocol: chat\r\n")).await;
+    assert_eq!(response.status, 101);
+    assert_eq!(response.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(response.field("sec-websocket-protocol"), Some("chat"));
 }
 
 #[tokio::test]
@@ -107,8 +107,8 @@ async fn a_raw_tunnel_carries_what_came_early_and_ends_by_halves() {
                 b"GET /raw HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\nearly",
             )
             .await;
-        assert_eq!(client.answer(false).await.expect("an answer").status, 101, "{address}");
-        let turned: Vec<u8> = b"early".iter().map(|octet| !octet).collect();
+        assert_eq!(client.answer(false).await.expect("a response").status, 101, "{address}");
+        let turned: Vec<u8> = b"early".iter().map(|byte| !byte).collect();
         assert_eq!(client.until(&turned).await, Some(turned), "{address}");
         client.socket.shutdown().await.unwrap();
         assert_eq!(client.until(b"the end").await.as_deref(), Some(&b"the end"[..]), "{address}");

@@ -113,8 +113,8 @@ fn length(response: &StreamingOutputCallResponse) -> usize {
 
 async fn empty_unary(client: &mut Client) {
     let path = "/grpc.testing.TestService/EmptyCall";
-    let answer = client.unary::<_, Empty>(path, Request::new(Empty {})).await;
-    assert_eq!(answer.unwrap().into_inner(), Empty {});
+    let response = client.unary::<_, Empty>(path, Request::new(Empty {})).await;
+    assert_eq!(response.unwrap().into_inner(), Empty {});
 }
 
 async fn large_unary(client: &mut Client) {
@@ -123,8 +123,8 @@ async fn large_unary(client: &mut Client) {
         payload: zeros(REQUEST_BYTES),
         response_status: None,
     };
-    let answer = client.call(Request::new(request)).await.unwrap().into_inner();
-    assert_eq!(answer.payload, zeros(RESPONSE_BYTES as usize));
+    let response = client.call(Request::new(request)).await.unwrap().into_inner();
+    assert_eq!(response.payload, zeros(RESPONSE_BYTES as usize));
 }
 
 async fn client_streaming(client: &mut Client) {
@@ -143,16 +143,16 @@ async fn server_streaming(client: &mut Client) {
     let path = PathAndQuery::from_static("/grpc.testing.TestService/StreamingOutputCall");
     let codec = ProstCodec::<_, StreamingOutputCallResponse>::default();
     let call = client.0.server_streaming(Request::new(request), path, codec);
-    let answers = in_time(call).await.unwrap().into_inner();
+    let responses = in_time(call).await.unwrap().into_inner();
     let lengths =
-        in_time(answers.map(|answer| length(&answer.unwrap()) as i32).collect::<Vec<_>>());
+        in_time(responses.map(|response| length(&response.unwrap()) as i32).collect::<Vec<_>>());
     assert_eq!(lengths.await, RESPONSE_SIZES);
 }
 
 async fn ping_pong(client: &mut Client) {
     let (sender, receiver) = mpsc::channel(1);
     let mut receiver = Some(ReceiverStream::new(receiver));
-    let mut answers = None;
+    let mut responses = None;
     for (asked, wanted) in REQUEST_SIZES.into_iter().zip(RESPONSE_SIZES) {
         let request = StreamingOutputCallRequest {
             response_parameters: outputs(&[wanted]),
@@ -160,25 +160,25 @@ async fn ping_pong(client: &mut Client) {
             response_status: None,
         };
         sender.send(request).await.unwrap();
-        // grpc-go begins its answer with the first message of it.
+        // grpc-go begins its response with the first message of it.
         if let Some(receiver) = receiver.take() {
-            answers = Some(client.duplex(Request::new(receiver)).await.unwrap().into_inner());
+            responses = Some(client.duplex(Request::new(receiver)).await.unwrap().into_inner());
         }
-        let answers = answers.as_mut().expect("it has begun");
-        let answer = in_time(answers.message()).await.unwrap().expect("an answer for each");
-        assert_eq!(length(&answer) as i32, wanted);
+        let responses = responses.as_mut().expect("it has begun");
+        let response = in_time(responses.message()).await.unwrap().expect("a response for each");
+        assert_eq!(length(&response) as i32, wanted);
     }
     drop(sender);
-    let mut answers = answers.expect("it has begun");
-    assert_eq!(in_time(answers.message()).await.unwrap(), None);
+    let mut responses = responses.expect("it has begun");
+    assert_eq!(in_time(responses.message()).await.unwrap(), None);
 }
 
 async fn empty_stream(client: &mut Client) {
     let (sender, receiver) = mpsc::channel(1);
     drop(sender);
     let request = Request::new(ReceiverStream::new(receiver));
-    let mut answers = client.duplex(request).await.unwrap().into_inner();
-    assert_eq!(in_time(answers.message()).await.unwrap(), None);
+    let mut responses = client.duplex(request).await.unwrap().into_inner();
+    assert_eq!(in_time(responses.message()).await.unwrap(), None);
 }
 
 async fn status_code_and_message(client: &mut Client) {
@@ -195,7 +195,7 @@ async fn status_code_and_message(client: &mut Client) {
     drop(sender);
     let request = Request::new(ReceiverStream::new(receiver));
     let refused = match client.duplex(request).await {
-        Ok(answers) => in_time(answers.into_inner().message()).await.unwrap_err(),
+        Ok(responses) => in_time(responses.into_inner().message()).await.unwrap_err(),
         // The trailers came in place of a head.
         Err(refused) => refused,
     };
@@ -227,9 +227,9 @@ fn assert_echoed(head: &MetadataMap, trailers: &MetadataMap) {
 
 async fn custom_metadata(client: &mut Client) {
     let request = SimpleRequest { response_size: 1, payload: zeros(1), response_status: None };
-    let answer = client.call(with_metadata(request)).await.unwrap();
+    let response = client.call(with_metadata(request)).await.unwrap();
     // tonic's client puts the trailers of a unary call next to its head.
-    assert_echoed(answer.metadata(), answer.metadata());
+    assert_echoed(response.metadata(), response.metadata());
 
     let (sender, receiver) = mpsc::channel(1);
     let request = StreamingOutputCallRequest {
@@ -239,11 +239,11 @@ async fn custom_metadata(client: &mut Client) {
     };
     sender.send(request).await.unwrap();
     drop(sender);
-    let answer = client.duplex(with_metadata(ReceiverStream::new(receiver))).await.unwrap();
-    let head = answer.metadata().clone();
-    let mut answers = answer.into_inner();
-    assert_eq!(length(&in_time(answers.message()).await.unwrap().unwrap()), 1);
-    let trailers = in_time(answers.trailers()).await.unwrap().expect("trailers");
+    let response = client.duplex(with_metadata(ReceiverStream::new(receiver))).await.unwrap();
+    let head = response.metadata().clone();
+    let mut responses = response.into_inner();
+    assert_eq!(length(&in_time(responses.message()).await.unwrap().unwrap()), 1);
+    let trailers = in_time(responses.trailers()).await.unwrap().expect("trailers");
     assert_echoed(&head, &trailers);
 }
 

@@ -33,10 +33,10 @@ async fn call(
         .header("grpc-timeout", timeout)
         .body(Full::new(bytes::Bytes::from(framed)))
         .unwrap();
-    let answer = in_time(sender.send_request(request)).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let mut end = answer.headers().clone();
-    let body = in_time(answer.into_body().collect()).await.unwrap();
+    let response = in_time(sender.send_request(request)).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let mut end = response.headers().clone();
+    let body = in_time(response.into_body().collect()).await.unwrap();
     end.extend(body.trailers().cloned().unwrap_or_default());
     let status = end["grpc-status"].to_str().unwrap().to_owned();
     (body.to_bytes().len(), status, end)

@@ -71,9 +71,9 @@ async fn tonic_passes_through_the_proxy_to_grpc_go() {
 }
 
 /// An nginx that asks `backend` by gRPC.
-fn nginx_before(backend: &Server, program: &Path, folder: &Path) -> Nginx {
+fn nginx_before(backend: &Server, program: &Path, directory: &Path) -> Nginx {
     let backend = Server::authority(backend.http());
-    Nginx::start(program, folder, |address| {
+    Nginx::start(program, directory, |address| {
         format!(
             "server {{ listen {address} http2; client_max_body_size 0;\n\
              location / {{ grpc_pass grpc://{backend}; }} }}"
@@ -140,12 +140,12 @@ async fn a_call_that_is_cancelled_ends_behind_the_proxy_too() {
     let mut client = connect(proxy.http()).await;
     let ask = |path: &str| Request::post(format!("http://a{path}")).body(Empty::new()).unwrap();
 
-    let mut answer = in_time(client.send_request(ask("/talks"))).await.unwrap();
-    let frame = in_time(answer.frame()).await.expect("a piece").unwrap();
+    let mut response = in_time(client.send_request(ask("/talks"))).await.unwrap();
+    let frame = in_time(response.frame()).await.expect("a piece").unwrap();
     assert_eq!(frame.into_data().unwrap(), "begun");
     let call = begun.recv().await.expect("it has begun");
     assert!(!call.is_closed());
-    drop(answer);
+    drop(response);
     in_time(call.closed()).await;
 
     let asked = tokio::spawn(client.send_request(ask("/silent")));
@@ -155,8 +155,8 @@ async fn a_call_that_is_cancelled_ends_behind_the_proxy_too() {
     in_time(call.closed()).await;
 
     // The connections live on.
-    let answer = in_time(client.send_request(ask("/talks"))).await.unwrap();
-    assert_eq!(answer.status(), 200);
+    let response = in_time(client.send_request(ask("/talks"))).await.unwrap();
+    assert_eq!(response.status(), 200);
 }
 
 /// A foreign server that cancels what it is asked: at `/late` once its response has begun, otherwise at once.
@@ -207,19 +207,19 @@ async fn a_call_that_the_server_cancels_is_cancelled_before_the_proxy_too() {
     };
     // More often than an upstream may fail in a row: clients' deadlines do not speak against it.
     for _ in 0..20 {
-        let (_input, answer) = ask("/at-once", "application/grpc").await;
-        assert_eq!(reason(&answer.unwrap_err()), Some(h2::Reason::CANCEL));
+        let (_input, response) = ask("/at-once", "application/grpc").await;
+        assert_eq!(reason(&response.unwrap_err()), Some(h2::Reason::CANCEL));
     }
-    let (input, answer) = ask("/late", "application/grpc+proto").await;
-    let mut answer = answer.unwrap();
-    assert_eq!(in_time(answer.frame()).await.unwrap().unwrap().into_data().unwrap(), "begun");
+    let (input, response) = ask("/late", "application/grpc+proto").await;
+    let mut response = response.unwrap();
+    assert_eq!(in_time(response.frame()).await.unwrap().unwrap().into_data().unwrap(), "begun");
     drop(input);
-    let error = in_time(answer.frame()).await.expect("no end").unwrap_err();
+    let error = in_time(response.frame()).await.expect("no end").unwrap_err();
     assert_eq!(reason(&error), Some(h2::Reason::CANCEL));
     // What is not gRPC is told by HTTP.
-    let (_input, answer) = ask("/at-once", "text/plain").await;
-    let answer = answer.unwrap();
-    assert_eq!(answer.status(), 502);
-    let said = answer.headers()["proxy-status"].to_str().unwrap();
+    let (_input, response) = ask("/at-once", "text/plain").await;
+    let response = response.unwrap();
+    assert_eq!(response.status(), 502);
+    let said = response.headers()["proxy-status"].to_str().unwrap();
     assert!(said.contains("error=http_response_incomplete"), "{said}");
 }

@@ -87,17 +87,17 @@ async fn streaming_input(
 async fn full_duplex(
     request: Request<Streaming<StreamingOutputCallRequest>>,
 ) -> Result<Response<Outputs>, Status> {
-    let answers = |input: Result<StreamingOutputCallRequest, Status>| {
-        let answer = input.and_then(|input| {
+    let responses = |input: Result<StreamingOutputCallRequest, Status>| {
+        let response = input.and_then(|input| {
             refuse_if_asked(input.response_status)?;
             Ok(input.response_parameters)
         });
-        match answer {
+        match response {
             Ok(wanted) => stream::iter(wanted).then(output_of).boxed(),
             Err(status) => stream::iter([Err(status)]).boxed(),
         }
     };
-    Ok(Response::new(request.into_inner().flat_map(answers).boxed()))
+    Ok(Response::new(request.into_inner().flat_map(responses).boxed()))
 }
 
 /// Takes compressed messages, and sends them to who takes them.

@@ -14,8 +14,8 @@ use crate::start::{channel, in_time};
 async fn the_health_service_answers_and_watches() {
     let mut health = HealthClient::new(channel().await);
     let service = || HealthCheckRequest { service: "grpc.testing.TestService".to_owned() };
-    let answer = in_time(health.check(service())).await.unwrap();
-    assert_eq!(answer.into_inner().status, 1);
+    let response = in_time(health.check(service())).await.unwrap();
+    assert_eq!(response.into_inner().status, 1);
     let mut watched = in_time(health.watch(service())).await.unwrap().into_inner();
     assert_eq!(in_time(watched.message()).await.unwrap().expect("the state of now").status, 1);
 }
@@ -31,9 +31,11 @@ async fn the_reflection_service_names_and_describes_what_is_served() {
         ask(MessageRequest::FileContainingSymbol("no.such.Thing".to_owned())),
     ];
     let call = reflection.server_reflection_info(tokio_stream::iter(asked));
-    let mut answers = in_time(call).await.unwrap().into_inner();
+    let mut responses = in_time(call).await.unwrap().into_inner();
     let mut next = async || {
-        in_time(answers.next()).await.map(|answer| answer.map(|answer| answer.message_response))
+        in_time(responses.next())
+            .await
+            .map(|response| response.map(|response| response.message_response))
     };
     let Some(Ok(Some(MessageResponse::ListServicesResponse(list)))) = next().await else {
         panic!("no list of services")
@@ -44,6 +46,6 @@ async fn the_reflection_service_names_and_describes_what_is_served() {
         panic!("no description")
     };
     assert!(!files.file_descriptor_proto.is_empty());
-    let refused = next().await.expect("an answer").unwrap_err();
+    let refused = next().await.expect("a response").unwrap_err();
     assert_eq!(refused.code(), tonic::Code::NotFound);
 }

@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::content::octets_at;
+use crate::content::bytes_at;
 
 /// The type of the content.
 const KIND: &str = "multipart/form-data; boundary=B";
@@ -53,7 +53,7 @@ impl Iterator for Pieces {
         }
         let count = PIECE_BYTES.min(self.length - self.sent);
         if count > 0 {
-            let piece = octets_at(self.sent, count as usize);
+            let piece = bytes_at(self.sent, count as usize);
             self.sent += piece.len() as u64;
             return Some(piece);
         }
@@ -95,9 +95,9 @@ pub(crate) async fn over_http1(address: SocketAddr, length: u64, framing: Framin
             }
         }
     }
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).await.unwrap();
-    let mut lines: Vec<_> = answer.lines().filter(|line| !line.starts_with("date: ")).collect();
+    let mut response = String::new();
+    socket.read_to_string(&mut response).await.unwrap();
+    let mut lines: Vec<_> = response.lines().filter(|line| !line.starts_with("date: ")).collect();
     // Of the fields, the order means nothing.
     lines[1..].sort_unstable();
     lines.join("\n")
@@ -113,13 +113,13 @@ pub(crate) async fn over_http2(address: SocketAddr, length: u64) -> String {
     let (mut input, body) = Channel::<Bytes, Infallible>::new(1);
     let request = http::Request::post("http://a/upload").header("content-type", KIND);
     let request = request.body(body).unwrap();
-    let answer = tokio::spawn(sender.send_request(request));
+    let response = tokio::spawn(sender.send_request(request));
     for piece in Pieces::new(length) {
         input.send_data(Bytes::from_static(piece)).await.unwrap();
     }
     drop(input);
-    let answer = answer.await.unwrap().unwrap();
-    let status = answer.status();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let response = response.await.unwrap().unwrap();
+    let status = response.status();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
     format!("{status} {}", String::from_utf8_lossy(&body))
 }

@@ -1,4 +1,4 @@
-//! Uploads that are larger than what anybody may hold, as multipart, to one axum application under `axum::serve`
+//! Uploads that are larger than what may be held, as multipart, to one axum application under `axum::serve`
 //! and under Bolide. The servers and the client are in one process, whose memory is looked at.
 
 #[cfg(test)]

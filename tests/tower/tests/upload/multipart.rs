@@ -48,7 +48,7 @@ where
 {
     let _alone = ONE_AT_A_TIME.lock().await;
     let [hyper, bolide] = start().await;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     // What hyper leaves to the allocator would be room for Bolide.
     for (name, address) in [bolide, hyper] {
         upload(address, LENGTH_SMALL).await;
@@ -58,8 +58,8 @@ where
             forget_the_most();
         }
         let start = Instant::now();
-        let answer = tokio::time::timeout(PATIENCE, upload(address, length)).await;
-        answers.push(answer.unwrap_or_else(|_| panic!("{name} takes too long: {what}")));
+        let response = tokio::time::timeout(PATIENCE, upload(address, length)).await;
+        responses.push(response.unwrap_or_else(|_| panic!("{name} takes too long: {what}")));
         let took = start.elapsed().as_secs_f64();
         if is_linux {
             let growth = memory_bytes("VmHWM").saturating_sub(before);
@@ -70,17 +70,17 @@ where
             eprintln!("SKIPPED: the memory of a process is read from /proc");
         }
     }
-    let [bolide, hyper] = &answers[..] else { panic!("two answers") };
+    let [bolide, hyper] = &responses[..] else { panic!("two responses") };
     assert_eq!(bolide, hyper, "{what}");
     bolide.clone()
 }
 
 async fn same_over_http1(framing: Framing) {
     let upload = |address, length| over_http1(address, length, framing);
-    let answer = same(&format!("{framing:?}"), LENGTH, upload).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\n"), "{answer}");
+    let response = same(&format!("{framing:?}"), LENGTH, upload).await;
+    assert!(response.starts_with("HTTP/1.1 200 OK\n"), "{response}");
     let told = r#"empty None 0 true;file Some("f") 1073741824 true;"#;
-    assert!(answer.contains(told), "{answer}");
+    assert!(response.contains(told), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,6 +95,6 @@ async fn a_gibibyte_in_chunks_arrives_and_nobody_holds_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_over_http2_arrives_and_nobody_holds_it() {
-    let answer = same("HTTP/2", LENGTH_HTTP2, over_http2).await;
-    assert_eq!(answer, r#"200 OK empty None 0 true;file Some("f") 67108864 true;"#);
+    let response = same("HTTP/2", LENGTH_HTTP2, over_http2).await;
+    assert_eq!(response, r#"200 OK empty None 0 true;file Some("f") 67108864 true;"#);
 }

@@ -17,7 +17,7 @@ use crate::place::Place;
 #[derive(Debug)]
 pub(crate) struct Document {
     name: String,
-    folder: PathBuf,
+    directory: PathBuf,
     text: String,
 }
 
@@ -26,14 +26,14 @@ impl Document {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path)
             .map_err(|error| format!("--config {}: can't be read: {error}", path.display()))?;
-        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        Ok(Self { name: path.display().to_string(), folder, text })
+        let directory = path.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(Self { name: path.display().to_string(), directory, text })
     }
 
     /// A file that stands in memory.
     #[cfg(test)]
     pub(crate) fn of(name: &str, text: &str) -> Self {
-        Self { name: name.to_owned(), folder: PathBuf::new(), text: text.to_owned() }
+        Self { name: name.to_owned(), directory: PathBuf::new(), text: text.to_owned() }
     }
 
     /// The whole of it.
@@ -94,7 +94,7 @@ impl<'d> Section<'d> {
 
     /// A path that the file names: relative ones start at its directory.
     pub(crate) fn path(&self, given: &str) -> PathBuf {
-        self.document.folder.join(given)
+        self.document.directory.join(given)
     }
 
     /// Takes a key's value as it stands there.

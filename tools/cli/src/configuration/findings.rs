@@ -10,7 +10,7 @@ use bolide_site::{Conditions, Scheme};
 use super::listen::Listen;
 use super::redirects;
 use super::route::Placed;
-use crate::routes::Answer;
+use crate::routes::Action;
 
 /// Finds the first mistake of routes among themselves and with their listeners.
 pub(super) fn check(
@@ -29,14 +29,14 @@ pub(super) fn check(
             let what = format!("this route is never reached: the route at {at} takes its requests");
             return Err(one.place.mistake(what));
         }
-        match &one.route.answer {
-            Answer::Redirect(redirect) => {
+        match &one.route.action {
+            Action::Redirect(redirect) => {
                 let schemes = schemes(one, listen, says_scheme);
                 if let Some(what) = redirects::circle(one, redirect, placed, &schemes) {
                     return Err(one.place.mistake(what));
                 }
             }
-            Answer::Proxy(number) | Answer::Files { other: Some(number), .. } => {
+            Action::Proxy(number) | Action::Files { other: Some(number), .. } => {
                 for upstream in proxies[*number].stats() {
                     if let Some(own) = listen.iter().find(|own| is_own(&upstream.name, own)) {
                         let what = format!(
@@ -58,7 +58,7 @@ pub(super) fn check(
 /// The route that takes the requests of another one because it comes before those of every host, by whichever of these
 /// schemes they come.
 fn hiding<'p>(one: &Placed, placed: &'p [Placed], schemes: &[bool]) -> Option<&'p Placed> {
-    if one.route.comes_first() || matches!(one.route.answer, Answer::Builtin(_)) {
+    if one.route.comes_first() || matches!(one.route.action, Action::Builtin(_)) {
         return None;
     }
     let before: Vec<&Placed> =

@@ -50,14 +50,15 @@ pub(super) fn sections<'d>(
 /// The files that a path with a `*` in its last part names, sorted. None is no mistake: a directory of sites may be empty.
 fn matching(pattern: &Path) -> Result<Vec<PathBuf>, String> {
     let name = pattern.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let folder = pattern.parent().unwrap_or_else(|| Path::new(""));
+    let directory = pattern.parent().unwrap_or_else(|| Path::new(""));
     let parts = name.split_once('*').filter(|(_, end)| !end.contains('*'));
-    let Some((beginning, end)) = parts.filter(|_| !folder.to_string_lossy().contains('*')) else {
+    let Some((beginning, end)) = parts.filter(|_| !directory.to_string_lossy().contains('*'))
+    else {
         return Err("one `*` may stand in the file's name: write sites/*.toml".to_owned());
     };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let entries = fs::read_dir(folder)
-        .map_err(|error| format!("can't read the directory {}: {error}", folder.display()))?;
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let entries = fs::read_dir(directory)
+        .map_err(|error| format!("can't read the directory {}: {error}", directory.display()))?;
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| error.to_string())?;

@@ -60,16 +60,16 @@ sticky = { cookie = "a" }
 
 /// Returns what the parser asks for while it reads the files.
 fn known() -> Asked {
-    let folder = std::env::temp_dir().join(format!("bolide-keys-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("page.html"), "page").unwrap();
+    let directory = std::env::temp_dir().join(format!("bolide-keys-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("page.html"), "page").unwrap();
     asked::take();
     for text in FILES {
-        let file = folder.join("a.toml");
+        let file = directory.join("a.toml");
         fs::write(&file, text).unwrap();
         Configuration::read(&file, true).unwrap();
     }
-    fs::remove_dir_all(folder).unwrap();
+    fs::remove_dir_all(directory).unwrap();
     asked::take()
 }
 

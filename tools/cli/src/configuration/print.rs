@@ -328,12 +328,12 @@ fn about<L: Limits>(limit: &Limit<L>) -> Option<String> {
     let row =
         rows.take_while(|line| !line.starts_with("## ")).find(|line| line.starts_with(&name))?;
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-    let [_, purpose, _, unit, reason, answers] = cells[..] else { return None };
-    let answers = match answers {
+    let [_, purpose, _, unit, reason, attacks] = cells[..] else { return None };
+    let attacks = match attacks {
         "none" => String::new(),
         attacks => format!(" Attacks: {attacks}."),
     };
-    Some(format!("{purpose}. Unit: {unit}. Reason: {reason}.{answers}"))
+    Some(format!("{purpose}. Unit: {unit}. Reason: {reason}.{attacks}"))
 }
 
 /// Comment lines of at most [`WIDTH`] letters.

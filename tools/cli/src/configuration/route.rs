@@ -15,7 +15,7 @@ use super::rules;
 use super::upstream::Upstreams;
 use crate::files::cache_control;
 use crate::place::Place;
-use crate::routes::{Answer, Builtin, Route, SiteRules};
+use crate::routes::{Action, Builtin, Route, SiteRules};
 
 /// A route, and where it stands.
 #[derive(Debug)]
@@ -58,13 +58,13 @@ pub(super) fn read(
     let defaults = if is_builtin { &none } else { defaults };
     let compress_at = section.is_table("compress").then(|| section.place_of("compress"));
     let mut site = rules::read(&mut section, path, defaults)?;
-    let answer = match kinds[..] {
+    let action = match kinds[..] {
         ["root"] | ["root", "proxy"] => {
             files_answer(&mut section, (path, path_at), upstreams, &mut site, compress_at)?
         }
         ["proxy"] => {
             let urls = section.texts("proxy")?;
-            Answer::Proxy(upstreams.find(&urls)?)
+            Action::Proxy(upstreams.find(&urls)?)
         }
         ["builtin"] => {
             if let Some(key) = given_rule {
@@ -88,9 +88,9 @@ pub(super) fn read(
             return Err(place.mistake(format!("{what} `{}`", KINDS.join("`, `"))));
         }
     };
-    let access = access::read(&mut section, &answer)?;
+    let access = access::read(&mut section, &action)?;
     section.finish()?;
-    let route = Route { hosts, path: path.to_owned(), answer, site, access };
+    let route = Route { hosts, path: path.to_owned(), action, site, access };
     Ok(Placed { route, place, hosts: hosts_at })
 }
 
@@ -146,13 +146,13 @@ fn check_encoding(path: &str) -> Result<(), String> {
             // A number may have a sign, an escape has none.
             digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         });
-        let Some(octet) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
+        let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
             return Err(
                 "can never match: a % must be followed by two hexadecimal digits".to_owned()
             );
         };
-        if octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~') {
-            let (escape, plain) = (&path[at..at + 3], char::from(octet));
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            let (escape, plain) = (&path[at..at + 3], char::from(byte));
             return Err(format!(
                 "has `{escape}`, which clients send as `{plain}`: write `{}`",
                 path.replace(escape, &plain.to_string())
@@ -184,7 +184,7 @@ fn files_answer(
     upstreams: &mut Upstreams,
     site: &mut SiteRules,
     compress_at: Option<Place>,
-) -> Result<Answer, String> {
+) -> Result<Action, String> {
     let has_proxy = section.has("proxy");
     if let Some(at) = compress_at.filter(|_| !has_proxy) {
         let what =
@@ -195,7 +195,7 @@ fn files_answer(
         if has_proxy { site.rules.compression.is_some() } else { site.take_compression() };
     let files = files(section, path, path_at)?.compress(compress);
     let other = if has_proxy { Some(upstreams.find(&section.texts("proxy")?)?) } else { None };
-    Ok(Answer::Files { files, other })
+    Ok(Action::Files { files, other })
 }
 
 /// `root` and what goes with it.
@@ -278,7 +278,7 @@ fn builtin(
     section: &mut Section<'_>,
     has_path: bool,
     ndt7: &mut Ndt7Settings,
-) -> Result<Answer, String> {
+) -> Result<Action, String> {
     let Some((on, at)) = section.placed::<bool>("builtin")? else {
         return Err(section.place().mistake("`builtin` is missing"));
     };
@@ -291,23 +291,23 @@ fn builtin(
         return Err(at.mistake("the built-in routes have their own paths: remove `path`"));
     }
     if let Some((given, at)) = section.placed::<String>("ndt7-archive")? {
-        let folder = section.path(&given);
-        if !folder.is_dir() {
+        let directory = section.path(&given);
+        if !directory.is_dir() {
             let what = format!(
                 "`ndt7-archive` {}: directory doesn't exist (create it first)",
-                folder.display()
+                directory.display()
             );
             return Err(at.mistake(what));
         }
-        if ndt7.archive.as_ref().is_some_and(|other| *other != folder) {
+        if ndt7.archive.as_ref().is_some_and(|other| *other != directory) {
             return Err(at.mistake("`ndt7-archive`: another route names a different directory"));
         }
-        ndt7.archive = Some(folder);
+        ndt7.archive = Some(directory);
     }
-    Ok(Answer::Builtin(Builtin::All))
+    Ok(Action::Builtin(Builtin::All))
 }
 
-fn redirect(section: &mut Section<'_>, path: &str, site: &mut SiteRules) -> Result<Answer, String> {
+fn redirect(section: &mut Section<'_>, path: &str, site: &mut SiteRules) -> Result<Action, String> {
     let (pattern, to) = if section.is_table("redirect") {
         let Some(mut inner) = section.inline("redirect")? else {
             return Err(section.place().mistake("`redirect` is missing"));
@@ -334,10 +334,10 @@ fn redirect(section: &mut Section<'_>, path: &str, site: &mut SiteRules) -> Resu
         site.conditions.pattern = Some(pattern.clone());
         redirect = redirect.captured(pattern);
     }
-    Ok(Answer::Redirect(redirect))
+    Ok(Action::Redirect(redirect))
 }
 
-fn respond(section: &mut Section<'_>) -> Result<Answer, String> {
+fn respond(section: &mut Section<'_>) -> Result<Action, String> {
     let (text, page_type) = if section.is_table("respond") {
         let file = match section.inline("respond")? {
             None => None,
@@ -368,7 +368,7 @@ fn respond(section: &mut Section<'_>) -> Result<Answer, String> {
             at.mistake(format!("`content-type` is `{given}`: not a valid field value"))
         })?,
     };
-    Ok(Answer::Respond { text, media_type, status, retry_after })
+    Ok(Action::Respond { text, media_type, status, retry_after })
 }
 
 fn status(
@@ -394,8 +394,8 @@ pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
             [] => vec![""],
             hosts => hosts.iter().map(String::as_str).collect(),
         };
-        let paths = match placed.route.answer {
-            Answer::Builtin(_) => &builtin[..],
+        let paths = match placed.route.action {
+            Action::Builtin(_) => &builtin[..],
             _ => std::slice::from_ref(&placed.route.path),
         };
         for host in hosts {
@@ -419,7 +419,7 @@ pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
 /// Checks whether a route can be reached after another with the same host and path.
 fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Result<(), String> {
     let (own, theirs) = (&placed.route.site.conditions, &other.route.site.conditions);
-    let is_builtin = |placed: &Placed| matches!(placed.route.answer, Answer::Builtin(_));
+    let is_builtin = |placed: &Placed| matches!(placed.route.action, Action::Builtin(_));
     let is_plain = own.is_empty() && theirs.is_empty();
     if is_plain || is_builtin(placed) || is_builtin(other) || other.route.path != placed.route.path
     {
@@ -435,7 +435,7 @@ fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Resul
 
 /// Returns what is said of a route that answers what another does already.
 fn clash(placed: &Placed, other: &Placed, host: &str, path: &str) -> String {
-    let is_builtin = |placed: &Placed| matches!(placed.route.answer, Answer::Builtin(_));
+    let is_builtin = |placed: &Placed| matches!(placed.route.action, Action::Builtin(_));
     let which = if is_builtin(other) { "the built-in routes of" } else { "the route in" };
     let line = other.place.line;
     let both = match other.route.path.as_str() {

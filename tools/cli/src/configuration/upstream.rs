@@ -173,7 +173,7 @@ impl Secured {
             (Some((_, at)), true) => {
                 return Err(at.mistake("`ca` and `insecure` exclude each other"));
             }
-            (None, true) => ProxySettings::trusting(servers, &Trust::Anybody),
+            (None, true) => ProxySettings::trusting(servers, &Trust::Any),
             (Some((path, at)), false) => {
                 let pem = fs::read(path).map_err(|error| {
                     at.mistake(format!("`ca` {} can't be read: {error}", path.display()))

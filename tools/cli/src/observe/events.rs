@@ -201,8 +201,8 @@ mod tests {
 
     /// Every `target: "…"` in the crates that report events.
     fn reported() -> Vec<String> {
-        fn look(folder: &std::path::Path, found: &mut Vec<String>) {
-            for entry in std::fs::read_dir(folder).unwrap() {
+        fn look(directory: &std::path::Path, found: &mut Vec<String>) {
+            for entry in std::fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     look(&path, found);
@@ -218,9 +218,9 @@ mod tests {
             }
         }
         let mut found = Vec::new();
-        for folder in ["service", "eventloop/src", "protocol"] {
+        for directory in ["service", "eventloop/src", "protocol"] {
             look(
-                &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder),
+                &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory),
                 &mut found,
             );
         }

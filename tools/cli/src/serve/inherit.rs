@@ -82,7 +82,7 @@ impl Inheritance {
             return predecessor(&text).map(Self::Predecessor);
         }
         let own = std::process::id().to_string();
-        // Those for another process were left over by somebody between.
+        // Those for another process were left over by one between.
         match (variable("LISTEN_PID"), variable("LISTEN_FDS")) {
             (Some(pid), Some(count)) if pid == own => {
                 manager(&count, variable("LISTEN_FDNAMES").as_deref()).map(Self::Manager)

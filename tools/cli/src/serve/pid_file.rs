@@ -182,15 +182,18 @@ mod tests {
         file.remove();
         assert!(!path.exists());
         assert!(
-            PidFile::open(Path::new("/no/such/folder/pid"), None).unwrap_err().contains("/no/such")
+            PidFile::open(Path::new("/no/such/directory/pid"), None)
+                .unwrap_err()
+                .contains("/no/such")
         );
     }
 
     #[test]
     fn no_link_is_followed_and_nothing_foreign_is_touched() {
-        let folder = std::env::temp_dir().join(format!("bolide-pid-links-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let target = folder.join("target");
+        let directory =
+            std::env::temp_dir().join(format!("bolide-pid-links-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let target = directory.join("target");
         std::fs::write(&target, "precious\n").unwrap();
         let refused = |path: &Path, what: &str| {
             let error = PidFile::open(path, None).unwrap_err();
@@ -198,18 +201,18 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious\n");
         };
         refused(&target, "something other than a process id");
-        let link = folder.join("link");
+        let link = directory.join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
         refused(&link, "can't be written");
         assert!(PidFile::check(&link, None).unwrap_err().contains("it is a link"));
-        let number = folder.join("number");
+        let number = directory.join("number");
         std::fs::write(&number, "1\n").unwrap();
-        let other = folder.join("other");
+        let other = directory.join("other");
         std::fs::hard_link(&number, &other).unwrap();
         refused(&other, "more than one name");
-        refused(&folder, "can't be written");
+        refused(&directory, "can't be written");
         if geteuid().is_root() {
-            let (foreign, away) = (folder.join("foreign"), folder.join("away"));
+            let (foreign, away) = (directory.join("foreign"), directory.join("away"));
             std::fs::remove_file(&other).unwrap();
             std::os::unix::fs::chown(&number, Some(65_533), None).unwrap();
             refused(&number, "belongs to another user");
@@ -222,6 +225,6 @@ mod tests {
             refused(&foreign.join("pid"), "a link of another user");
             assert!(!away.join("pid").exists(), "nothing is made behind it");
         }
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

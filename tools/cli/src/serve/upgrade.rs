@@ -166,8 +166,10 @@ fn program_path(name: &OsString) -> PathBuf {
     if path.components().count() > 1 || path.is_absolute() {
         return std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     }
-    let folders = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&folders).map(|folder| folder.join(path)).find(|it| it.is_file());
+    let directories = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&directories)
+        .map(|directory| directory.join(path))
+        .find(|it| it.is_file());
     found.or_else(|| env::current_exe().ok()).unwrap_or_else(|| path.to_owned())
 }
 

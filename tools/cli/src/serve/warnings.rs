@@ -8,7 +8,7 @@ use super::names;
 use super::plan::Plan;
 use crate::certificate::Material;
 use crate::configuration::Listen;
-use crate::routes::{Answer, Route};
+use crate::routes::{Action, Route};
 
 /// Returns what is likely a mistake, each in one sentence.
 pub(super) fn find(plan: &Plan, materials: &[Material]) -> Vec<String> {
@@ -74,7 +74,7 @@ fn in_cleartext<'p>(plan: &'p Plan, route: &Route) -> Option<&'p Listen> {
         other.site.conditions.scheme == Some(Scheme::Http)
             && other.hosts.is_empty()
             && other.path == "/"
-            && matches!(other.answer, Answer::Redirect(_))
+            && matches!(other.action, Action::Redirect(_))
     };
     if conditions.scheme == Some(Scheme::Https)
         || !plan.ingress.trusted.is_empty()
@@ -103,18 +103,18 @@ mod tests {
 
     /// Returns what is said of a file with this text.
     fn said(name: &str, text: &str) -> Vec<String> {
-        let folder =
+        let directory =
             std::env::temp_dir().join(format!("bolide-warnings-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::create_dir_all(&directory).unwrap();
         let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
-        std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
-        let path = folder.join("bolide.toml");
+        std::fs::write(directory.join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(directory.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        let path = directory.join("bolide.toml");
         std::fs::write(&path, text).unwrap();
         let line = Line::parse_from(["serve".as_ref(), "--config".as_ref(), path.as_os_str()]);
         let plan = Plan::make(&line.arguments).unwrap();
         let all = find(&plan, &plan.materials(true).unwrap());
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
         all
     }
 

@@ -178,13 +178,13 @@ mod tests {
     }
 
     /// Answers one connection with these bytes, then each 10 ms with `drip`, if that is anything.
-    fn plant(answer: &'static [u8], drip: &'static [u8]) -> Endpoint {
+    fn plant(response: &'static [u8], drip: &'static [u8]) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = Endpoint::parse(&listener.local_addr().unwrap().to_string()).unwrap();
         std::thread::spawn(move || {
             let (mut socket, _) = listener.accept().unwrap();
             let _ = socket.read(&mut [0; 1000]);
-            let mut written = socket.write_all(answer);
+            let mut written = socket.write_all(response);
             while written.is_ok() && !drip.is_empty() {
                 std::thread::sleep(Duration::from_millis(10));
                 written = socket.write_all(drip);

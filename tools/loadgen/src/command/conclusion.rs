@@ -89,10 +89,10 @@ fn is_standard_output(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// 4 when too many parts were lost, 3 when a condition held, 1 when answers were wrong or missing, else 0.
+/// 4 when too many parts were lost, 3 when a condition held, 1 when responses were wrong or missing, else 0.
 ///
 /// A search for the knee overloads the server on purpose: there, requests that were lost or late don't
-/// count against it, but wrong answers do, and a search that found nothing failed.
+/// count against it, but wrong responses do, and a search that found nothing failed.
 pub(super) fn exit_code(report: &Report, broken: &[String]) -> u8 {
     if report.parts.as_ref().is_some_and(PartsReport::has_lost_too_many) {
         return super::LOST;

@@ -46,7 +46,7 @@ const LOST: u8 = 4;
 pub type Engine<'a> =
     dyn FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, Mistake> + 'a;
 
-/// Runs what the arguments ask for. The exit code is 0 when all was fine, 1 when answers were wrong or
+/// Runs what the arguments ask for. The exit code is 0 when all was fine, 1 when responses were wrong or
 /// missing or the server can't be reached, 2 when nothing was sent because of a mistake in the arguments,
 /// 3 when a condition of `--fail-if` held, 4 when parts of the run were lost. With the command line of another tool it is that tool's.
 pub fn run(
@@ -298,7 +298,7 @@ fn run_foreign(
 /// Names the option that is most likely wanted.
 fn with_hint(mistake: Mistake, plan: &Plan) -> Mistake {
     let lower = mistake.to_string().to_ascii_lowercase();
-    let verifies = plan.origin.is_https && !matches!(plan.tls.trust, TlsTrust::Anybody);
+    let verifies = plan.origin.is_https && !matches!(plan.tls.trust, TlsTrust::Any);
     let is_about_trust = ["certificate", "issuer"].iter().any(|word| lower.contains(word));
     if !verifies || !is_about_trust || lower.contains("--insecure") {
         return mistake;

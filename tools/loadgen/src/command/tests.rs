@@ -123,9 +123,9 @@ fn the_phases_follow_the_schedule_and_a_stop_ends_them() {
 
 #[test]
 fn every_file_is_written_and_reads_back() {
-    let folder = std::env::temp_dir().join(format!("bolide-load-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let at = |name: &str| folder.join(name).display().to_string();
+    let directory = std::env::temp_dir().join(format!("bolide-load-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let at = |name: &str| directory.join(name).display().to_string();
     let line = format!(
         "--json {} --csv {} --hdr {} --html {} {URL}",
         at("a.json"),
@@ -134,14 +134,14 @@ fn every_file_is_written_and_reads_back() {
         at("a.html")
     );
     assert_eq!(code(&line, Pretended::default()), 0);
-    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
     let report: Report = serde_json::from_str(&read("a.json")).unwrap();
     assert_eq!((report.protocol.as_str(), report.phases.len()), ("h2c", 3));
     assert!(!report.phases[0].verdict.evidence.is_empty(), "each phase is judged");
     assert!(read("a.csv").starts_with("phase,"));
     assert!(read("a.hdr").starts_with('#'));
     assert!(read("a.html").contains("</html>"));
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
     let (refused, asked) =
         run_with(&format!("--csv {} {URL}", at("b")), &Stop::default(), Pretended::default());
     assert!(refused.unwrap_err().starts_with("--csv "));

@@ -88,8 +88,8 @@ impl Voice {
     }
 }
 
-/// Answers whose status is one of `statuses`.
-fn answers(phase: &PhaseReport, statuses: std::ops::Range<u16>) -> u64 {
+/// Responses whose status is one of `statuses`.
+fn responses(phase: &PhaseReport, statuses: std::ops::Range<u16>) -> u64 {
     phase.statuses.range(statuses).map(|(_, count)| count).sum()
 }
 

@@ -429,7 +429,7 @@ fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, Stri
     };
     let trust = match &connection.tls.ca {
         Some(path) => TlsTrust::Roots(read("--ca", path)?),
-        None if connection.tls.insecure => TlsTrust::Anybody,
+        None if connection.tls.insecure => TlsTrust::Any,
         None => TlsTrust::Platform,
     };
     let identity = match (&connection.tls.cert, &connection.tls.key) {

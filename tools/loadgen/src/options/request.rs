@@ -171,7 +171,7 @@ impl Requests {
     }
 }
 
-/// Puts URLs, method, fields, body and expected answer together.
+/// Puts URLs, method, fields, body and expected response together.
 pub(super) fn requests(
     urls: &[String],
     arguments: &RequestArguments,
@@ -193,12 +193,12 @@ pub(super) fn requests(
     if fields.iter().filter(|(name, _)| *name == AUTHORIZATION).count() > 1 {
         return Err("-H Authorization, --basic or --bearer: use one of them".into());
     }
-    let answer_fields = expected("--expect-field", &expect.expect_field)?;
+    let response_fields = expected("--expect-field", &expect.expect_field)?;
     if let Some(list) = &arguments.exchanges {
         let target = base.ok_or("--exchanges needs a URL that names the server")?;
         let mut plans = exchanges::read(list, &fields)?;
         for plan in &mut plans {
-            plan.answer_fields.extend_from_slice(&answer_fields);
+            plan.response_fields.extend_from_slice(&response_fields);
         }
         return Ok(Requests::to(target, authority, plans));
     }
@@ -209,7 +209,7 @@ pub(super) fn requests(
     let bodies = bodies(arguments, seed)?;
     let chosen = arguments.method.as_deref().map(method).transpose()?;
     let default = if bodies.iter().all(Bytes::is_empty) { Method::GET } else { Method::POST };
-    let answer = answer(expect)?;
+    let response = answer(expect)?;
     let mut plans = Vec::with_capacity(lines.len());
     for line in lines {
         let path = if line.url.starts_with('/') {
@@ -230,8 +230,8 @@ pub(super) fn requests(
             has_placeholders: true,
             body: body.clone(),
             weight: line.weight,
-            answer: answer.clone(),
-            answer_fields: answer_fields.clone(),
+            response: response.clone(),
+            response_fields: response_fields.clone(),
             ..RequestPlan::new(method.clone(), path.clone())
         }));
     }
@@ -401,7 +401,7 @@ pub(super) fn expectations(
     plans: &[RequestPlan],
 ) -> Result<Expectations, String> {
     let statuses = expect.expect_status.as_deref().map(statuses).transpose()?.unwrap_or_default();
-    let mut lengths = plans.iter().map(|plan| match &plan.answer {
+    let mut lengths = plans.iter().map(|plan| match &plan.response {
         Some(ExpectedBody::Exact(body)) => Some(body.len() as u64),
         _ => None,
     });

@@ -78,7 +78,7 @@ fn a_url_alone_measures_capacity_and_then_latency() {
     assert_eq!(plan.origin.authority, "127.0.0.1:8080");
     assert_eq!(plan.origin.addresses, [ServerAddress::Inet(([127, 0, 0, 1], 8080).into())]);
     assert_eq!(plan.requests[0].method, Method::GET);
-    assert!(plan.requests[0].answer.is_none(), "no answer is guessed");
+    assert!(plan.requests[0].response.is_none(), "no response is guessed");
     assert_eq!(plan.server, ServerProcesses::ByPort);
 }
 
@@ -214,10 +214,10 @@ fn requests_answers_and_outputs_reach_their_places() {
     let request = &plan.requests[0];
     assert_eq!((request.method.as_str(), request.target.as_str()), ("PUT", "/a?b"));
     assert_eq!((&request.body[..], request.fields.len()), (&b"hello"[..], 1));
-    assert!(matches!(&request.answer, Some(ExpectedBody::Exact(body)) if body == "hi"));
+    assert!(matches!(&request.response, Some(ExpectedBody::Exact(body)) if body == "hi"));
     assert_eq!((plan.expect.length, plan.expect.sampled_share), (Some(2), 1.0));
     assert_eq!(plan.expect.statuses.len(), 1);
-    assert!(matches!(plan.tls.trust, TlsTrust::Anybody) && plan.tls.resume);
+    assert!(matches!(plan.tls.trust, TlsTrust::Any) && plan.tls.resume);
     assert_eq!(plan.tls.server_name.as_deref(), Some("c"));
     assert_eq!(plan.http2.stream_window_bytes, Some(1 << 20));
     assert_eq!(plan.server, ServerProcesses::Unwatched);
@@ -308,9 +308,9 @@ fn a_websocket_takes_messages_and_their_options() {
     assert_eq!((job.plan.kind, job.plan.version), (RequestKind::WebSocket(of), Version::Http1));
     let request = &job.plan.requests[0];
     assert_eq!((&request.method, request.body.len()), (&Method::GET, 100));
-    assert!(matches!(&request.answer, Some(ExpectedBody::Exact(echo)) if *echo == request.body));
+    assert!(matches!(&request.response, Some(ExpectedBody::Exact(echo)) if *echo == request.body));
     let plain = self::job(&format!("-n 10 {WS}")).plan;
-    assert_eq!((plain.requests[0].body.len(), plain.requests[0].answer.is_none()), (64, true));
+    assert_eq!((plain.requests[0].body.len(), plain.requests[0].response.is_none()), (64, true));
     let secure = self::job("-n 10 --http2 --insecure --one-way wss://127.0.0.1:8443/ws").plan;
     assert_eq!((secure.origin.is_https, secure.version), (true, Version::Http2));
     for (line, expected) in [

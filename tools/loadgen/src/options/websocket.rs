@@ -54,7 +54,7 @@ impl Arguments {
         if let Some((option, _)) = never.iter().find(|(_, is_set)| *is_set) {
             return Err(format!("{option} can't be combined with a ws:// or wss:// URL"));
         }
-        let compares = requests.plans.iter().any(|plan| plan.answer.is_some())
+        let compares = requests.plans.iter().any(|plan| plan.response.is_some())
             || of.echo
             || expect.expect_length.is_some();
         if of.one_way && compares {
@@ -68,7 +68,7 @@ impl Arguments {
                 plan.body = Bytes::from(vec![b'x'; MESSAGE_BYTES]);
             }
             if of.echo {
-                plan.answer = Some(ExpectedBody::Exact(plan.body.clone()));
+                plan.response = Some(ExpectedBody::Exact(plan.body.clone()));
             }
         }
         Ok(Some(of))

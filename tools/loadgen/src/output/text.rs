@@ -300,7 +300,7 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
         Some(websocket) if websocket.one_way => "messages",
         Some(_) => "replies",
     };
-    row(text, answered, &answers(report))?;
+    row(text, answered, &responses(report))?;
     if let Some(what) = &report.first_loss {
         row(text, "", &format!("The first connection that was lost: {what}."))?;
     }
@@ -356,7 +356,7 @@ fn row(text: &mut String, name: &str, content: &str) -> std::fmt::Result {
     writeln!(text, "  {name:<12}{content}")
 }
 
-fn answers(report: &PhaseReport) -> String {
+fn responses(report: &PhaseReport) -> String {
     let counts = &report.counts;
     let mut said = if counts.failed == 0 {
         format!("{}, all as expected", grouped(counts.completed))

@@ -205,7 +205,7 @@ mod tests {
         (admitted, other.join().unwrap())
     }
 
-    /// Answers to pings by a clock, after it has joined.
+    /// Answers pings by a clock, after it has joined.
     fn joins(us: &Introduction, stream: &mut TcpStream, ahead_ns: u64) -> Result<(), String> {
         join(stream, us, "load3")?;
         for _ in 0..PINGS_COUNT {

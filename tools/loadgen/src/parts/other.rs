@@ -18,7 +18,7 @@ use super::wire::{Heartbeat, Line};
 /// Orders that wait: part 1 never sends as many.
 const WAITING_COUNT: usize = 64;
 
-/// How often there is a look at whether somebody wants the run to end.
+/// How often there is a look at whether the run is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Result of this part.
@@ -35,7 +35,7 @@ pub(super) struct Other<'a> {
     line: Arc<Line>,
     clock: Clock,
     stop: &'a Stop,
-    /// Part 1 knows that somebody wants the run to end here.
+    /// Part 1 knows that the run is to end here.
     has_told: bool,
     _heartbeat: Heartbeat,
 }

@@ -89,7 +89,7 @@ struct Expect {
 
 /// Properties that all steps of a file have in common.
 struct Common<'a> {
-    folder: &'a Path,
+    directory: &'a Path,
     /// That of the URL, and those that steps name.
     servers: &'a [Url],
     fields: &'a [(HeaderName, HeaderValue)],
@@ -123,18 +123,19 @@ pub(crate) fn read(
 
 fn parse(
     text: &str,
-    folder: &Path,
+    directory: &Path,
     server: &Url,
     fields: &[(HeaderName, HeaderValue)],
 ) -> Result<Steps, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     let (columns, rows) = match &file.data {
-        Some(path) => data::read(&folder.join(path))?,
+        Some(path) => data::read(&directory.join(path))?,
         None => Default::default(),
     };
     let captures = captures(&file)?;
     let mut named = servers(&file, server)?;
-    let common = Common { folder, servers: &named, fields, columns: &columns, captures: &captures };
+    let common =
+        Common { directory, servers: &named, fields, columns: &columns, captures: &captures };
     let (mut kinds, mut plans, mut weights_sum) = (Vec::new(), Vec::new(), 0);
     let mut numbers = Vec::new();
     for (index, user) in file.user.iter().enumerate() {
@@ -278,7 +279,7 @@ fn plan(
     let expected = step.expect.fields.iter().map(|(name, value)| format!("{name}: {value}"));
     let expected: Vec<String> = expected.collect();
     let think = step.think.as_deref().or(user.think.as_deref());
-    let answer_statuses: Vec<StatusCode> =
+    let response_statuses: Vec<StatusCode> =
         step.expect.status.as_deref().map(statuses).transpose()?.unwrap_or_default();
     let of = StepPlan {
         name,
@@ -289,12 +290,12 @@ fn plan(
         captures: captures.collect::<Result<_, String>>()?,
         contains: step.expect.contains.as_deref().filter(|text| !text.is_empty()).map(Box::from),
         redirects: step.redirects.or(user.redirects).unwrap_or(REDIRECTS_COUNT),
-        statuses: answer_statuses,
+        statuses: response_statuses,
     };
     let plan = RequestPlan {
         fields: shared,
         has_placeholders: true,
-        answer_fields: read_fields(expected.iter().map(String::as_str))?.0,
+        response_fields: read_fields(expected.iter().map(String::as_str))?.0,
         step: Some(Arc::new(of)),
         ..RequestPlan::new(method, path)
     };
@@ -377,7 +378,7 @@ fn content(
         return Ok((None, vec![text(body, Escape::Plain)?]));
     }
     if let Some(path) = &step.body_file {
-        let bytes = body_file("body_file", &common.folder.join(path))?;
+        let bytes = body_file("body_file", &common.directory.join(path))?;
         return Ok((None, vec![Content::Bytes(bytes)]));
     }
     if let Some(json) = &step.json {
@@ -430,7 +431,7 @@ fn multipart(
         content.push(match (&part.value, &part.file) {
             (Some(value), None) => Content::Text(Template::named(value, names, Escape::Plain)?),
             (None, Some(file)) => {
-                Content::Bytes(body_file("multipart", &common.folder.join(file))?)
+                Content::Bytes(body_file("multipart", &common.directory.join(file))?)
             }
             _ => return Err(wrong("needs `value` or `file`, one of them")),
         });

@@ -7,7 +7,7 @@ use super::IDLE;
 /// Shares and sums that a verdict is made from.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// Answers per second.
+    /// Responses per second.
     pub(super) rate: f64,
     pub(super) failed_share: f64,
     /// How full the fullest part of the generator was: its busiest thread, or all its cores.

@@ -31,8 +31,8 @@ pub const QUEUED_NS: u64 = 1_000_000;
 /// Windows limit when requests spend at least this share of their time waiting for one.
 pub const STALLED_SHARE: f64 = 0.3;
 
-/// Or when the server used our receive window up this often per answer.
-pub const WINDOWS_USED_UP_PER_ANSWER: f64 = 0.5;
+/// Or when the server used our receive window up this often per response.
+pub const WINDOWS_USED_UP_PER_RESPONSE: f64 = 0.5;
 
 /// Sockets limit when they were full this often per request.
 pub const SOCKETS_FULL_PER_REQUEST: f64 = 0.1;
@@ -212,7 +212,7 @@ fn windows(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
         }
     }
     let used_up = stalls.receive_window_used_up as f64 / report.counts.completed as f64;
-    if used_up >= WINDOWS_USED_UP_PER_ANSWER {
+    if used_up >= WINDOWS_USED_UP_PER_RESPONSE {
         evidence.push(format!(
             "The server used up the generator's receive windows {used_up:.1} times per response; raise \
              --stream-window and --connection-window."

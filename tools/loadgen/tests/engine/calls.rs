@@ -17,7 +17,7 @@ fn calls(server: &Planted) -> Plan {
     let format = StreamFormat::Grpc;
     plan.kind = RequestKind::Events(EventsPlan { stall_ns: 1_000_000_000, format });
     plan.requests[0].method = Method::POST;
-    plan.requests[0].answer = None;
+    plan.requests[0].response = None;
     plan.requests[0].body = MESSAGES.into();
     Plan { connections: 1, threads: 1, depth: 1, ..plan }
 }

@@ -56,7 +56,7 @@ fn posting(address: SocketAddr) -> Plan {
     let request = &mut plan.requests[0];
     request.method = Method::POST;
     request.body = Bytes::from(vec![0; CONTENT_BYTES]);
-    request.answer = None;
+    request.response = None;
     plan
 }
 

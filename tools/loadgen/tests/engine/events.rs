@@ -77,7 +77,7 @@ fn respond(socket: &mut BufReader<TcpStream>, acts: &[Act], left: &mut Vec<Insta
 
 fn events_plan(address: SocketAddr) -> Plan {
     let mut plan = plan(address);
-    plan.requests[0].answer = None;
+    plan.requests[0].response = None;
     plan.kind =
         RequestKind::Events(EventsPlan { stall_ns: 100_000_000, format: StreamFormat::Events });
     (plan.connections, plan.threads) = (1, 1);

@@ -59,8 +59,8 @@ fn header_fields_of_every_response_are_compared() {
             let server = Planted::start(behaviour);
             let mut plan = if h2 { h2_plan(server.address) } else { plan(server.address) };
             let field = (HeaderName::from_static("grpc-status"), HeaderValue::from_static(value));
-            plan.requests[0].answer_fields.push(field);
-            plan.requests[0].answer = None;
+            plan.requests[0].response_fields.push(field);
+            plan.requests[0].response = None;
             let report = run(&plan, &requests(1000));
             assert_eq!(report.failures.get(&Failure::Fields), Some(&wrong_count), "{value}");
             assert_eq!(report.counts.failed, wrong_count, "{value}: {:?}", report.failures);
@@ -75,7 +75,7 @@ fn every_hundredth_status_is_wrong() {
 }
 
 #[test]
-fn every_hundredth_connection_is_closed_without_an_answer() {
+fn every_hundredth_connection_is_closed_without_a_response() {
     every_hundredth(Plant::Close, Failure::Reset, false);
     every_hundredth(Plant::Close, Failure::Reset, true);
 }
@@ -86,18 +86,18 @@ fn every_hundredth_stream_is_reset() {
 }
 
 #[test]
-fn every_hundredth_answer_never_comes() {
+fn every_hundredth_response_never_comes() {
     every_hundredth(Plant::Silence, Failure::Timeout, false);
     every_hundredth(Plant::Silence, Failure::Timeout, true);
 }
 
 #[test]
 fn bodies_are_compared_with_the_first_or_by_digest() {
-    for answer in [ExpectedBody::SameAsFirst, ExpectedBody::Sha256([0; 32])] {
+    for response in [ExpectedBody::SameAsFirst, ExpectedBody::Sha256([0; 32])] {
         let server = Planted::start(Behaviour::every(100, Plant::WrongBody));
         let mut plan = plan(server.address);
-        let wrong = if matches!(answer, ExpectedBody::SameAsFirst) { 10 } else { 1000 };
-        plan.requests[0].answer = Some(answer);
+        let wrong = if matches!(response, ExpectedBody::SameAsFirst) { 10 } else { 1000 };
+        plan.requests[0].response = Some(response);
         let report = run(&plan, &requests(1000));
         assert_eq!(report.failures.get(&Failure::Body), Some(&wrong));
     }

@@ -107,7 +107,7 @@ fn bodies_are_posted_and_come_back() {
     let body = Bytes::from(vec![7; LENGTH]);
     let request = &mut plan.requests[0];
     (request.method, request.target) = (Method::POST, "/echo".to_owned());
-    request.answer = Some(bolide_probe::plan::ExpectedBody::Exact(body.clone()));
+    request.response = Some(bolide_probe::plan::ExpectedBody::Exact(body.clone()));
     request.body = body;
     let report = run(&plan, &requests(60));
     assert_eq!((report.counts.succeeded, report.counts.failed), (60, 0), "{:?}", report.failures);
@@ -214,7 +214,7 @@ type Hostile = fn(&[u8]) -> Vec<u8>;
 
 #[test]
 fn a_port_that_sends_anything_breaks_nothing() {
-    let answers: [(Hostile, &str); 5] = [
+    let responses: [(Hostile, &str); 5] = [
         // A version negotiation (RFC 9000 §17.2.1) with a version that is none of ours.
         (version_negotiation, "does not speak version 1 of QUIC"),
         (|datagram| datagram.to_vec(), "timed out"),
@@ -222,7 +222,7 @@ fn a_port_that_sends_anything_breaks_nothing() {
         (|datagram| datagram[..datagram.len().min(7)].to_vec(), "timed out"),
         (|_| Vec::new(), "timed out"),
     ];
-    for (answer, expected) in answers {
+    for (response, expected) in responses {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -233,7 +233,7 @@ fn a_port_that_sends_anything_breaks_nothing() {
             while !seen_over.load(Ordering::Relaxed) {
                 let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
                 for _ in 0..10 {
-                    let _ = socket.send_to(&answer(&buffer[..length]), from);
+                    let _ = socket.send_to(&response(&buffer[..length]), from);
                 }
             }
         });

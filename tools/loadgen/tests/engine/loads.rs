@@ -11,7 +11,7 @@ use crate::plans::{h2_plan, lasting, plan, prepare, rate, requests, run};
 use crate::planted::{BODY, Behaviour, Planted};
 
 #[test]
-fn a_closed_loop_asks_as_often_as_it_was_told_and_counts_every_answer() {
+fn a_closed_loop_asks_as_often_as_it_was_told_and_counts_every_response() {
     for depth in [1, 8] {
         for h2 in [false, true] {
             let server = Planted::start(Behaviour::default());
@@ -48,7 +48,7 @@ fn each_of_several_requests_has_its_figures() {
         .iter()
         .map(|target| RequestPlan { target: (*target).to_owned(), ..request.clone() })
         .collect();
-    plan.requests[2].answer = Some(ExpectedBody::Exact(Bytes::from_static(b"something else")));
+    plan.requests[2].response = Some(ExpectedBody::Exact(Bytes::from_static(b"something else")));
     let report = run(&plan, &requests(900));
     let found: Vec<_> = report.kinds.requests.iter().map(|one| one.target.as_str()).collect();
     assert_eq!(found, targets);
@@ -125,7 +125,7 @@ fn an_open_loop_ends_with_its_time_and_knows_what_was_due() {
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate_and_answers_to_littles_law() {
+fn an_open_loop_keeps_its_rate_and_obeys_littles_law() {
     let server = Planted::start(Behaviour::default());
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
         let load = Load::Open { rate: 2000.0, arrivals };

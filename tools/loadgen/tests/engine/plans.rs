@@ -32,10 +32,10 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
             addresses: vec![ServerAddress::Inet(address)],
         },
         version: Version::Http1,
-        tls: TlsPlan { trust: TlsTrust::Anybody, ..TlsPlan::default() },
+        tls: TlsPlan { trust: TlsTrust::Any, ..TlsPlan::default() },
         http2: Http2Plan::default(),
         requests: vec![RequestPlan {
-            answer: Some(ExpectedBody::Exact(Bytes::from_static(crate::planted::BODY))),
+            response: Some(ExpectedBody::Exact(Bytes::from_static(crate::planted::BODY))),
             ..RequestPlan::new(Method::GET, "/".to_owned())
         }],
         connections: 4,

@@ -94,7 +94,7 @@ struct Shared {
     requests: AtomicU64,
     /// Targets and cookies, each once.
     distinct: Mutex<BTreeSet<(String, String)>>,
-    answers: AtomicU64,
+    responses: AtomicU64,
     received_bytes: AtomicU64,
     connections: AtomicU64,
     service: Mutex<()>,
@@ -118,7 +118,7 @@ impl Planted {
             behaviour,
             requests: AtomicU64::new(0),
             distinct: Mutex::default(),
-            answers: AtomicU64::new(0),
+            responses: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             service: Mutex::new(()),
@@ -146,9 +146,9 @@ impl Planted {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// Answers that it gave.
+    /// Responses that it gave.
     pub(crate) fn answers(&self) -> u64 {
-        self.shared.answers.load(Ordering::SeqCst)
+        self.shared.responses.load(Ordering::SeqCst)
     }
 
     /// Targets and cookies of the requests, each pair once.
@@ -211,7 +211,7 @@ struct Served<'a> {
 }
 
 /// Decision about a request.
-struct Answer {
+struct Decision {
     id: ExchangeId,
     status: StatusCode,
     body: &'static [u8],
@@ -221,7 +221,7 @@ struct Answer {
     refusal: Option<&'static str>,
 }
 
-impl Answer {
+impl Decision {
     fn right(id: ExchangeId) -> Self {
         Self { id, status: StatusCode::OK, body: BODY, trailers: None, refusal: None }
     }
@@ -325,17 +325,17 @@ impl<'a> Served<'a> {
                 std::hint::spin_loop();
             }
         }
-        let answer = match (behaviour.plant)(number) {
-            Plant::Right => Answer::right(id),
-            Plant::Trailers(status) => Answer { trailers: Some(status), ..Answer::right(id) },
-            Plant::Call(body, trailers) => Answer { body, trailers, ..Answer::right(id) },
+        let response = match (behaviour.plant)(number) {
+            Plant::Right => Decision::right(id),
+            Plant::Trailers(status) => Decision { trailers: Some(status), ..Decision::right(id) },
+            Plant::Call(body, trailers) => Decision { body, trailers, ..Decision::right(id) },
             Plant::Refusal(status) => {
-                Answer { body: b"", refusal: Some(status), ..Answer::right(id) }
+                Decision { body: b"", refusal: Some(status), ..Decision::right(id) }
             }
-            Plant::WrongBody => Answer { body: b"pl4nted", ..Answer::right(id) },
+            Plant::WrongBody => Decision { body: b"pl4nted", ..Decision::right(id) },
             Plant::WrongStatus => {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
-                Answer { status, body: b"", ..Answer::right(id) }
+                Decision { status, body: b"", ..Decision::right(id) }
             }
             Plant::Close => {
                 self.closes = true;
@@ -344,7 +344,7 @@ impl<'a> Served<'a> {
             Plant::Silence => return,
             Plant::Reset => return self.with(|connection, cx| connection.abort(cx, id)),
         };
-        self.answer(&answer);
+        self.answer(&response);
         self.count += 1;
         if behaviour.goaway_after == Some(self.count) {
             self.last = Some(id);
@@ -352,16 +352,17 @@ impl<'a> Served<'a> {
         }
     }
 
-    fn answer(&mut self, answer: &Answer) {
-        let length = answer.body.len().to_string();
+    fn answer(&mut self, response: &Decision) {
+        let length = response.body.len().to_string();
         let mut fields = vec![FieldRef::known(FieldName::ContentLength, length.as_bytes())];
-        if let Some(status) = answer.refusal {
+        if let Some(status) = response.refusal {
             fields.push(FieldRef::named("grpc-status", status.as_bytes()));
         }
-        let (id, body, trailers) = (answer.id, Bytes::from_static(answer.body), answer.trailers);
-        self.shared.answers.fetch_add(1, Ordering::SeqCst);
+        let (id, body, trailers) =
+            (response.id, Bytes::from_static(response.body), response.trailers);
+        self.shared.responses.fetch_add(1, Ordering::SeqCst);
         self.with(|connection, cx| {
-            let head = ResponseHead::new(answer.status, &fields);
+            let head = ResponseHead::new(response.status, &fields);
             let Some(status) = trailers else {
                 connection.send_response(cx, id, &head, Content::Whole(&mut body.into())).unwrap();
                 return;

@@ -95,9 +95,9 @@ fn tls_with_somebody_who_does_not_speak_it_is_a_mistake() {
 
 #[test]
 fn unix_sockets_are_asked_like_others() {
-    let folder = std::env::temp_dir().join(format!("bolide-load-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("socket");
+    let directory = std::env::temp_dir().join(format!("bolide-load-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("socket");
     // What an earlier run left there.
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
@@ -117,7 +117,7 @@ fn unix_sockets_are_asked_like_others() {
     plan.origin.addresses = vec![ServerAddress::Unix(path)];
     let report = run(&plan, &requests(200));
     assert_eq!((report.counts.succeeded, report.counts.failed), (200, 0));
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn messages(address: SocketAddr) -> Plan {
     let text = Bytes::from_static("from \u{2192} to".as_bytes());
     plan.kind = RequestKind::WebSocket(WebSocketPlan { echo: true, ..WebSocketPlan::default() });
     plan.requests[0].body = text.clone();
-    plan.requests[0].answer = Some(ExpectedBody::Exact(text));
+    plan.requests[0].response = Some(ExpectedBody::Exact(text));
     Plan { connections: 1, threads: 1, ..plan }
 }
 
@@ -246,7 +246,7 @@ fn one_way_messages_are_complete_when_they_have_left() {
     let mut plan = Plan { depth: 10, ..messages(address) };
     plan.kind = RequestKind::WebSocket(WebSocketPlan { one_way: true, ..WebSocketPlan::default() });
     plan.requests[0].body = Bytes::from(vec![b'x'; 10_000]);
-    plan.requests[0].answer = None;
+    plan.requests[0].response = None;
     let phase = Phase { load: Load::Connect, ..requests(20) };
     for phase in [requests(500), phase] {
         let report = run(&plan, &phase);
@@ -271,7 +271,7 @@ fn a_server_that_reads_nothing_lets_one_way_messages_time_out() {
     let mut plan = messages(address);
     plan.kind = RequestKind::WebSocket(WebSocketPlan { one_way: true, ..WebSocketPlan::default() });
     plan.requests[0].body = Bytes::from(vec![b'x'; 32 << 20]);
-    plan.requests[0].answer = None;
+    plan.requests[0].response = None;
     plan.timeouts.request_timeout = Duration::from_millis(300);
     let report = run(&plan, &requests(1));
     assert_eq!(failures(&report), [(Failure::Timeout, 1)]);
@@ -354,7 +354,7 @@ fn over_http2_and_with_compression_messages_come_back_too() {
             ..WebSocketPlan::default()
         });
         let text = Bytes::from("a text that repeats itself; ".repeat(200));
-        plan.requests[0].answer = Some(ExpectedBody::Exact(text.clone()));
+        plan.requests[0].response = Some(ExpectedBody::Exact(text.clone()));
         plan.requests[0].body = text;
         let mut engine = prepare(&plan);
         let report = engine.run(&requests(300), &mut |_| bolide_probe::progress::Control::Continue);
@@ -385,7 +385,7 @@ fn over_http3_messages_come_back_too() {
     plan.tls.trust = TlsTrust::Roots(pem);
     let of = WebSocketPlan { deflate: true, echo: true, ..WebSocketPlan::default() };
     plan.kind = RequestKind::WebSocket(of);
-    plan.requests[0].answer = Some(ExpectedBody::Exact(plan.requests[0].body.clone()));
+    plan.requests[0].response = Some(ExpectedBody::Exact(plan.requests[0].body.clone()));
     let mut engine = prepare(&plan);
     let report = engine.run(&requests(300), &mut |_| bolide_probe::progress::Control::Continue);
     assert_eq!((report.counts.succeeded, report.counts.failed), (300, 0), "{:?}", report.failures);

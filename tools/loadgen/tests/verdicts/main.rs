@@ -1,6 +1,6 @@
 //! Verdicts and a search on constructed cases: a server that is full, one that waits, a generator that is full, windows
 //! that are small, a path that is full, a rate that is met; the knee of a server whose rate
-//! is known; and latencies that somebody else sees, too.
+//! is known; and latencies that an observer sees, too.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(clippy::print_stdout, reason = "it is its own test harness")]
@@ -245,7 +245,7 @@ fn verdict(case: &Case) -> (Bound, Vec<String>) {
     let report = engine.run(&phase, &mut |_| Control::Continue);
     let wakes_late = sleeper.p99();
     let Verdict { bound, mut evidence } = judge(&report, online_cores());
-    evidence.push(format!("Beside it a sleeping thread woke {wakes_late:?} late (p99)."));
+    evidence.push(format!("Meanwhile, a sleeping thread woke {wakes_late:?} late (p99)."));
     // Where threads don't wake up in time no generator is full: others have its core. To say so is right.
     let is_late = wakes_late > Duration::from_nanos(PACING_LATE_NS / 2);
     let is_the_machines = matches!((case.expected, bound), (Bound::Client, Bound::Unclear));

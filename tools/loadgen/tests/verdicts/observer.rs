@@ -1,4 +1,4 @@
-//! Latency as somebody between the generator and the server sees it: a relay that delays each response by a time of
+//! Latency as an observer between the generator and the server sees it: a relay that delays each response by a time of
 //! its own, and notes when requests come and when their responses have left.
 
 use std::io::{Read, Write};

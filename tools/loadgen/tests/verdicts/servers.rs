@@ -11,7 +11,7 @@ use bolide_semantics::{Content, Context, End, ExchangeEvent, Head, Output, Respo
 use http::StatusCode;
 
 /// Response over HTTP/1.1.
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// Before the kind of a server: the program is to be one.
 pub(crate) const FLAG: &str = "--planted";
@@ -23,11 +23,11 @@ pub(crate) enum Kind {
     Answers,
     /// One response at a time, each computed for a millisecond.
     Computes,
-    /// One answer a millisecond by the clock, however little of a processor it gets.
+    /// One response a millisecond by the clock, however little of a processor it gets.
     Paces,
     /// Each response waits for 5 ms.
     Waits,
-    /// Nothing: it counts the ends of heads and writes as many ready answers.
+    /// Nothing: it counts the ends of heads and writes as many ready responses.
     Canned,
     /// Windows for uploads of a KiB.
     SmallWindows,
@@ -48,7 +48,7 @@ const ALL: [Kind; 7] = [
 impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Answers => "answers",
+            Self::Answers => "responses",
             Self::Computes => "computes",
             Self::Paces => "paces",
             Self::Waits => "waits",
@@ -129,15 +129,15 @@ fn http1(mut socket: TcpStream, kind: Kind, turn: &Mutex<Instant>) -> std::io::R
             Kind::Waits => std::thread::sleep(Duration::from_millis(5)),
             _ => {}
         }
-        socket.write_all(ANSWER)?;
+        socket.write_all(RESPONSE)?;
     }
     Ok(())
 }
 
-/// Answers without looking at what is asked.
+/// Responds without looking at what is asked.
 fn canned(mut socket: TcpStream) -> std::io::Result<()> {
     socket.set_nodelay(true)?;
-    let answers = ANSWER.repeat(4096);
+    let responses = RESPONSE.repeat(4096);
     let (mut bytes, mut kept) = ([0; 64 * 1024], 0);
     loop {
         let count = socket.read(&mut bytes[kept..])?;
@@ -151,7 +151,7 @@ fn canned(mut socket: TcpStream) -> std::io::Result<()> {
             continue;
         };
         let (requests, rest) = (all.len() / (end + 4), all.len() % (end + 4));
-        socket.write_all(&answers[..requests * ANSWER.len()])?;
+        socket.write_all(&responses[..requests * RESPONSE.len()])?;
         let read = all.len();
         bytes.copy_within(read - rest..read, 0);
         kept = rest;

@@ -123,7 +123,7 @@ pub(crate) enum News {
     Done(Box<Outcome>),
 }
 
-/// Somebody wanted the measurement to end.
+/// The user wanted the measurement to end.
 #[derive(Debug)]
 pub(crate) struct Stopped;
 
@@ -188,7 +188,7 @@ impl Carrier {
         }
     }
 
-    /// The same, unless somebody wants all to end before: then `Err`.
+    /// The same, unless the user wants all to end before: then `Err`.
     pub(crate) fn news_or_stop(
         &self,
         latest: Instant,

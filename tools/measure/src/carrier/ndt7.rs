@@ -72,10 +72,10 @@ pub(super) struct Ndt7 {
 impl Ndt7 {
     /// A subtest that begins now.
     pub(super) fn new(direction: Direction, now_ns: u64) -> Self {
-        let octets = (u128::from(unguessable()) << 64) | u128::from(unguessable());
+        let bytes = (u128::from(unguessable()) << 64) | u128::from(unguessable());
         let settings = Settings { mask_seed: unguessable(), ..Settings::default() };
         Self {
-            key: handshake::key(octets.to_be_bytes()),
+            key: handshake::key(bytes.to_be_bytes()),
             direction,
             codec: Codec::new(Role::Client, settings),
             is_open: false,
@@ -98,7 +98,7 @@ impl Ndt7 {
     ///
     /// What is wrong with its response.
     pub(super) fn opened(&mut self, head: &Head) -> Result<(), String> {
-        match handshake::check_answer(head, &self.key, &[SUBPROTOCOL]) {
+        match handshake::check_response(head, &self.key, &[SUBPROTOCOL]) {
             Ok(Some(_)) => {
                 self.is_open = true;
                 Ok(())
@@ -285,7 +285,7 @@ mod tests {
                 receive_window_limited: Some(0.25),
             })
         );
-        // The answer to the close frame leaves.
+        // The response to the close frame leaves.
         assert!(subtest.next(false).is_some());
     }
 

@@ -21,9 +21,9 @@ use crate::clock::nanoseconds;
 use crate::latency::Pulse;
 use crate::plan::Direction;
 
-/// How long the answer to an upload may take that was ended because its time was over: what is buffered
+/// How long the response to an upload may take that was ended because its time was over: what is buffered
 /// on a slow path must still leave.
-const LAST_ANSWER: Duration = Duration::from_secs(10);
+const LAST_RESPONSE: Duration = Duration::from_secs(10);
 
 /// Probes that wait for a connection that takes them at most.
 const DUE_MAX: usize = 100;
@@ -174,8 +174,8 @@ impl CarrierService {
                 self.state.stage = Stage::Ending;
                 self.call_all(agenda);
             }
-            if now_ns >= end_ns + nanoseconds(LAST_ANSWER) {
-                let seconds = LAST_ANSWER.as_secs();
+            if now_ns >= end_ns + nanoseconds(LAST_RESPONSE) {
+                let seconds = LAST_RESPONSE.as_secs();
                 self.state.fail(&format!("no response within {seconds} s after the upload"));
                 return self.count(agenda);
             }

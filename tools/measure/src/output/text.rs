@@ -132,7 +132,7 @@ fn tcp(report: &Report) -> String {
     if parts.is_empty() { "no connection".to_owned() } else { parts.join(", ") }
 }
 
-/// Returns who waited on whose window, where somebody did for a millisecond at least.
+/// Returns who waited on whose window, where one did for a millisecond at least.
 fn stalls(stalls: &Stalls) -> Vec<String> {
     [
         ("we waited", "the server's streams", stalls.peer_stream_ns),

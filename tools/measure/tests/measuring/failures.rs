@@ -15,13 +15,13 @@ fn error(plan: &Plan) -> String {
 }
 
 /// A server that reads a head and answers with these bytes, once.
-fn once(answer: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
-    once_then(answer, drop)
+fn once(response: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
+    once_then(response, drop)
 }
 
 /// The same, with something to do before the connection is closed.
 fn once_then(
-    answer: &'static [u8],
+    response: &'static [u8],
     then: impl FnOnce(TcpStream) + Send + 'static,
 ) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -34,7 +34,7 @@ fn once_then(
             socket.read_exact(&mut byte).unwrap();
             head.push(byte[0]);
         }
-        socket.write_all(answer).unwrap();
+        socket.write_all(response).unwrap();
         then(socket);
     });
     (address, serving)
@@ -87,8 +87,8 @@ fn a_second_response_to_one_request_is_told_of() {
 #[test]
 fn a_response_before_the_end_of_an_upload_is_told_of() {
     let (hold, held) = channel::<()>();
-    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-    let (address, serving) = once_then(answer, move |_open| assert!(held.recv().is_err()));
+    let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+    let (address, serving) = once_then(response, move |_open| assert!(held.recv().is_err()));
     let said = error(&upload_plan("http", address, "/", Amount::Bytes(1 << 30)));
     assert!(said.contains("the response 200 OK came before the request was sent"), "{said}");
     drop(hold);

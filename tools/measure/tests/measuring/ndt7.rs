@@ -52,11 +52,11 @@ fn serve(
     assert_eq!(field("sec-websocket-protocol").as_deref(), Some("net.measurementlab.ndt.v7"));
     assert_eq!(field("sec-websocket-version").as_deref(), Some("13"));
     let accept = handshake::accept_key(field("sec-websocket-key").unwrap().as_bytes());
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {accept}\r\n{protocol}\r\n"
     );
-    socket.write_all(answer.as_bytes()).unwrap();
+    socket.write_all(response.as_bytes()).unwrap();
     let mut codec = Codec::new(Role::Server, Settings::default());
     for _ in 0..messages {
         codec.send(Kind::Binary, vec![0; 1 << 20]).unwrap();

@@ -178,7 +178,7 @@ pub(crate) fn plan(scheme: &str, address: SocketAddr, path: &str) -> Plan {
                 addresses: vec![ServerAddress::Inet(address)],
             },
             version: Version::Negotiated,
-            trusted: Trusted::Anybody,
+            trusted: Trusted::Any,
             window_bytes: None,
             frame_bytes: None,
             timeout: Duration::from_secs(5),

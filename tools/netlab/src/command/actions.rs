@@ -132,8 +132,8 @@ fn is_there(program: &Path) -> bool {
     if program.components().count() > 1 {
         return program.is_file();
     }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&directories).any(|directory| directory.join(program).is_file())
 }
 
 fn pin(cores: &[usize]) -> Result<(), Mistake> {

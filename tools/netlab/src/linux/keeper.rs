@@ -230,8 +230,11 @@ fn own_names() -> Result<(), Mistake> {
     };
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(failed)?;
-    let place =
-        if std::path::Path::new(namespace::FOLDER).is_dir() { namespace::FOLDER } else { "/run" };
+    let place = if std::path::Path::new(namespace::DIRECTORY).is_dir() {
+        namespace::DIRECTORY
+    } else {
+        "/run"
+    };
     mount("lab", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None::<&std::ffi::CStr>)
         .map_err(failed)
 }

@@ -13,11 +13,11 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::Mistake;
 
 /// Directory in which `ip netns` keeps its names.
-pub(crate) const FOLDER: &str = "/run/netns";
+pub(crate) const DIRECTORY: &str = "/run/netns";
 
 /// The file that stands for a namespace.
 pub(crate) fn path(namespace: &str) -> PathBuf {
-    PathBuf::from(FOLDER).join(namespace)
+    PathBuf::from(DIRECTORY).join(namespace)
 }
 
 /// Returns what tells it from all others; `None` if there is none of that name.

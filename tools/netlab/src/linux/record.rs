@@ -42,7 +42,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) fn take() -> Result<Self, Mistake> {
-        let path = folder()?.join("lock");
+        let path = directory()?.join("lock");
         let file = File::options().create(true).append(true).open(&path);
         let file = file.map_err(Mistake::io(path.display()))?;
         flock(&file, FlockOperation::LockExclusive)
@@ -52,7 +52,7 @@ impl Lock {
 }
 
 /// Returns where the records of this user are.
-fn folder() -> Result<PathBuf, Mistake> {
+fn directory() -> Result<PathBuf, Mistake> {
     let user = geteuid();
     let path = if user.is_root() {
         PathBuf::from("/run/bolide/net")
@@ -66,7 +66,7 @@ fn folder() -> Result<PathBuf, Mistake> {
         .mode(0o700)
         .create(&path)
         .map_err(Mistake::io(path.display()))?;
-    // Where everybody may write, somebody else may have made it first.
+    // Where every user may write, another may have made it first.
     let owner = fs::symlink_metadata(&path).map_err(Mistake::io(path.display()))?;
     if !owner.is_dir() || owner.uid() != user.as_raw() {
         return Err(Mistake::Failed(format!(
@@ -79,7 +79,7 @@ fn folder() -> Result<PathBuf, Mistake> {
 
 /// The directory of a lab of that name.
 pub(crate) fn place(name: &str) -> Result<PathBuf, Mistake> {
-    Ok(folder()?.join(name))
+    Ok(directory()?.join(name))
 }
 
 impl Record {
@@ -94,7 +94,7 @@ impl Record {
 
     /// All of them, by name.
     pub(crate) fn all() -> Result<Vec<Self>, Mistake> {
-        let mut names: Vec<PathBuf> = fs::read_dir(folder()?)
+        let mut names: Vec<PathBuf> = fs::read_dir(directory()?)
             .map_err(Mistake::io("the records of labs"))?
             .flatten()
             .map(|entry| entry.path())
@@ -158,7 +158,7 @@ pub(crate) fn remove_leftovers() -> Result<Vec<String>, Mistake> {
         names.push(record.spec.name);
     }
     // A directory without a record is of a run that was killed before it made anything.
-    for entry in fs::read_dir(folder()?).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory()?).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() && read(&path).is_none() {
             fs::remove_dir_all(&path).map_err(Mistake::io(path.display()))?;

@@ -203,10 +203,10 @@ fn pings(client: &UdpSocket, patience: Duration) -> io::Result<Vec<Duration>> {
         let mut packet = [0; PING_BYTES];
         packet[..8].copy_from_slice(&number.to_be_bytes());
         client.send(&packet)?;
-        let mut answer = [0; PING_BYTES];
+        let mut response = [0; PING_BYTES];
         // What a lossy line has eaten isn't waited for again, and late ones don't count.
-        while client.recv(&mut answer).is_ok() {
-            if answer == packet {
+        while client.recv(&mut response).is_ok() {
+            if response == packet {
                 times.push(sent.elapsed());
                 break;
             }

@@ -68,9 +68,9 @@ fn a_raw_request_flood_is_answered_with_one_sentence_and_a_close() {
         stream.write_all(&bytes).unwrap();
         let error = listener.serve_one(SOON).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("error: ") && answer.contains(expected), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert!(response.starts_with("error: ") && response.contains(expected), "{response}");
     }
     let error = request::read(&mut silent(&listener), Duration::from_millis(20)).unwrap_err();
     assert!(error.to_string().contains("no request came"), "{error}");

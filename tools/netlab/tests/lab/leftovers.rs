@@ -48,7 +48,7 @@ fn a_killed_keeper_leaves_nothing_after_the_next_start() {
     let status = lab.net(&format!("status --name {}", lab.name));
     assert!(String::from_utf8_lossy(&status.stdout).contains("stale"));
     let (next, _) = Lab::up("next", "--no-verify");
-    assert!(lab.namespaces().is_empty() && !lab.folder().exists());
+    assert!(lab.namespaces().is_empty() && !lab.directory().exists());
     assert_eq!(next.namespaces().len(), 3);
     // What ran in it was ended too: otherwise this would wait for ever.
     assert!(!child.wait().unwrap().success());
@@ -97,5 +97,5 @@ fn an_interrupted_start_removes_its_lab() {
     let rest: Vec<_> = lines.collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert_eq!(rest.last().unwrap(), "bolide net: interrupted; the lab was removed");
-    assert!(lab.namespaces().is_empty() && !lab.folder().exists());
+    assert!(lab.namespaces().is_empty() && !lab.directory().exists());
 }

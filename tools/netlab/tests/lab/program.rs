@@ -55,7 +55,7 @@ impl Lab {
     }
 
     /// Its directory.
-    pub(crate) fn folder(&self) -> std::path::PathBuf {
+    pub(crate) fn directory(&self) -> std::path::PathBuf {
         Path::new("/run/bolide/net").join(&self.name)
     }
 }

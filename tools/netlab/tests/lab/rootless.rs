@@ -1,15 +1,15 @@
 //! Labs of users who aren't root.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use bolide_launcher::{find, finish, skip, spawn};
+use bolide_launcher::{copy_program, find, finish, skip, spawn};
 use serde_json::Value;
 
 use crate::program::{PROGRAM, words};
 
-/// A program in a directory that everybody may enter, run as `nobody`.
+/// A program in a directory that every user may enter, run as `nobody`.
 struct Nobody {
     program: PathBuf,
     setpriv: Option<PathBuf>,
@@ -17,13 +17,13 @@ struct Nobody {
 
 impl Nobody {
     fn new() -> Option<Self> {
-        let folder = std::env::temp_dir().join(format!("bolide-net-test-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory =
+            std::env::temp_dir().join(format!("bolide-net-test-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
         let everybody = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&folder, everybody.clone()).unwrap();
-        let program = folder.join("bolide-net");
-        std::fs::copy(PROGRAM, &program).unwrap();
-        std::fs::set_permissions(&program, everybody).unwrap();
+        std::fs::set_permissions(&directory, everybody).unwrap();
+        let program = directory.join("bolide-net");
+        copy_program(Path::new(PROGRAM), &program);
         let setpriv = if rustix::process::geteuid().is_root() {
             Some(find("setpriv", "a lab of a user who isn't root")?)
         } else {

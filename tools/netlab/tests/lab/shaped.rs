@@ -37,7 +37,7 @@ fn a_lab_does_what_was_asked_within_five_per_cent() {
     let status = String::from_utf8(status.stdout).unwrap();
     assert!(status.contains("the delay line of the download carried"), "{status}");
     assert!(lab.net(&format!("down --name {}", lab.name)).status.success());
-    assert!(lab.namespaces().is_empty() && !lab.folder().exists());
+    assert!(lab.namespaces().is_empty() && !lab.directory().exists());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_missing_tool_is_named() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(words(&output).contains("needs the program `ip`"), "{}", words(&output));
-    assert!(!lab.folder().exists());
+    assert!(!lab.directory().exists());
 }
 
 #[test]

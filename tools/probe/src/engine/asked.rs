@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_may_come_in_any_order() {
+    fn responses_may_come_in_any_order() {
         let mut queue = AskedQueue::default();
         queue.count_by_two();
         for index in 0..5 {

@@ -346,7 +346,7 @@ impl Asker<'_> {
         let head = orders.head();
         asked.status = head.status().as_u16();
         let pacer = &state.pacer;
-        if pacer.counts_answer(asked.number, asked.counted, state.now_ns) {
+        if pacer.counts_response(asked.number, asked.counted, state.now_ns) {
             let tally = &mut state.tally;
             tally.times.first_byte.saturating_record(state.now_ns - asked.begun_ns);
             tally.times.handed_to_first_byte_ns += state.now_ns - asked.handed_ns;
@@ -365,11 +365,11 @@ impl Asker<'_> {
             }
         }
         let is_hop = asked.step.as_ref().is_some_and(|step| step.redirect == Redirect::Followed);
-        asked.wrong_status = !is_hop && !state.task.judge.takes(&request.answer, head.status());
-        asked.lacks_fields = !is_hop && !request.answer.has_fields(head);
+        asked.wrong_status = !is_hop && !state.task.judge.takes(&request.response, head.status());
+        asked.lacks_fields = !is_hop && !request.response.has_fields(head);
         asked.is_early = asked.content_bytes == 0 && !orders.is_written(id);
         state.task.judge.begin(
-            &request.answer,
+            &request.response,
             &mut asked.seen,
             asked.wrong_status || is_hop,
             &mut state.random,
@@ -386,15 +386,15 @@ impl Asker<'_> {
     fn data(&mut self, id: ExchangeId, data: &[u8], end: End, orders: &mut Orders<'_>) {
         let Self { conn, state, .. } = self;
         if let Some(asked) = conn.asked.get_mut(id) {
-            let answer = &state.task.script.requests[asked.request as usize].answer;
-            asked.seen.data(answer, data);
+            let response = &state.task.script.requests[asked.request as usize].response;
+            asked.seen.data(response, data);
             if let Some(kept) = asked.step.as_mut().and_then(|step| step.kept.as_mut()) {
                 let room = KEPT_BYTES - kept.len();
                 kept.extend_from_slice(&data[..data.len().min(room)]);
             }
             if let (Some(stream), Some(plan)) = (&mut asked.stream, &state.task.events) {
                 asked.handed_ns = state.now_ns;
-                let counts = state.pacer.counts_answer(asked.number, asked.counted, state.now_ns);
+                let counts = state.pacer.counts_response(asked.number, asked.counted, state.now_ns);
                 let tally = counts.then_some(&mut state.tally.kinds.events);
                 stream.data(data, (asked.begun_ns, state.now_ns), plan, tally);
             }
@@ -433,7 +433,7 @@ impl Asker<'_> {
         } else if asked.step.as_ref().is_some_and(|step| step.redirect != Redirect::None) {
             steps::redirected(&asked)
         } else {
-            task.judge.finish(&request.answer, &mut asked.seen).and(streamed)
+            task.judge.finish(&request.response, &mut asked.seen).and(streamed)
         };
         let is_current = asked.number == self.state.pacer.number;
         let verdict = match (&mut asked.step, &request.step) {

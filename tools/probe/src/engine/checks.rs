@@ -28,9 +28,9 @@ enum Body {
 
 /// Expected response to one request.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ExpectedResponse {
     body: Body,
-    /// RFC 9110 §9.3.2: the answer to HEAD has no body, whatever its length is said to be.
+    /// RFC 9110 §9.3.2: the response to HEAD has no body, whatever its length is said to be.
     bodiless: bool,
     /// Header fields that it must have.
     fields: Vec<(HeaderName, HeaderValue)>,
@@ -38,10 +38,10 @@ pub(super) struct Answer {
     statuses: Vec<StatusCode>,
 }
 
-impl Answer {
+impl ExpectedResponse {
     pub(super) fn new(plan: &RequestPlan) -> Self {
         let bodiless = plan.method == Method::HEAD;
-        let body = match &plan.answer {
+        let body = match &plan.response {
             _ if bodiless => Body::Unknown,
             None => Body::Unknown,
             Some(ExpectedBody::Exact(bytes)) => Body::Exact(bytes.clone()),
@@ -50,7 +50,7 @@ impl Answer {
             Some(ExpectedBody::SameAsFirst) => Body::SameAsFirst(OnceLock::new()),
         };
         let statuses = plan.step.as_ref().map(|step| step.statuses.clone()).unwrap_or_default();
-        Self { body, bodiless, fields: plan.answer_fields.clone(), statuses }
+        Self { body, bodiless, fields: plan.response_fields.clone(), statuses }
     }
 
     /// Returns whether the head has the fields that are expected.
@@ -60,13 +60,13 @@ impl Answer {
     }
 }
 
-/// How answers are judged.
+/// How responses are judged.
 #[derive(Debug)]
 pub(super) struct Judge {
     /// Empty: 200 to 399.
     statuses: Vec<StatusCode>,
     length: Option<u64>,
-    /// Of 2^32 answers, so many are sampled.
+    /// Of 2^32 responses, so many are sampled.
     sampled: u64,
     trailers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -163,8 +163,8 @@ impl Judge {
 
     /// Returns whether the status is right.
     #[inline]
-    pub(super) fn takes(&self, answer: &Answer, status: StatusCode) -> bool {
-        let own = if answer.statuses.is_empty() { &self.statuses } else { &answer.statuses };
+    pub(super) fn takes(&self, response: &ExpectedResponse, status: StatusCode) -> bool {
+        let own = if response.statuses.is_empty() { &self.statuses } else { &response.statuses };
         if own.is_empty() {
             status.is_success() || status.is_redirection()
         } else {
@@ -177,7 +177,7 @@ impl Judge {
     #[inline]
     pub(super) fn begin(
         &self,
-        answer: &Answer,
+        response: &ExpectedResponse,
         seen: &mut Seen,
         wrong_status: bool,
         random: &mut Rng,
@@ -185,7 +185,7 @@ impl Judge {
         if wrong_status {
             return;
         }
-        let (looks, hashes) = match &answer.body {
+        let (looks, hashes) = match &response.body {
             Body::Unknown => (false, false),
             Body::Exact(_) | Body::Gzip(_) => (true, false),
             Body::Sha256(_) => (true, true),
@@ -198,7 +198,7 @@ impl Judge {
         if looks && random.u64(..) >> 32 < self.sampled {
             seen.sampled = true;
             seen.digest = hashes.then(Digest::new);
-            if let Body::Gzip(expected) = &answer.body {
+            if let Body::Gzip(expected) = &response.body {
                 seen.gunzip = Some(Gunzip::new(expected));
             }
         }
@@ -211,33 +211,37 @@ impl Judge {
 
     /// The response is complete: whether its body is right, and its trailers came.
     #[inline]
-    pub(super) fn finish(&self, answer: &Answer, seen: &mut Seen) -> Result<(), Failure> {
-        self.finish_body(answer, seen)?;
+    pub(super) fn finish(
+        &self,
+        response: &ExpectedResponse,
+        seen: &mut Seen,
+    ) -> Result<(), Failure> {
+        self.finish_body(response, seen)?;
         if self.trailers.is_empty() || seen.has_trailers { Ok(()) } else { Err(Failure::Trailers) }
     }
 
     #[inline]
-    fn finish_body(&self, answer: &Answer, seen: &mut Seen) -> Result<(), Failure> {
+    fn finish_body(&self, response: &ExpectedResponse, seen: &mut Seen) -> Result<(), Failure> {
         if seen.gunzip.take().is_some_and(|mut gunzip| !gunzip.is_whole()) {
             return Err(Failure::Body);
         }
-        if let Body::Gzip(plain) = &answer.body
+        if let Body::Gzip(plain) = &response.body
             && seen.bytes >= plain.len() as u64
         {
             return Err(Failure::Body);
         }
         let digest = seen.digest.take().map(Digest::finish);
-        let length = match &answer.body {
+        let length = match &response.body {
             Body::Exact(bytes) => Some(bytes.len() as u64),
             Body::SameAsFirst(first) => first.get().map(|(length, _)| *length),
             Body::Unknown | Body::Gzip(_) | Body::Sha256(_) => None,
         };
-        let asked_for = self.length.filter(|_| !answer.bodiless);
+        let asked_for = self.length.filter(|_| !response.bodiless);
         let is_right = |expected: Option<u64>| expected.is_none_or(|bytes| bytes == seen.bytes);
         if seen.differs || !is_right(length) || !is_right(asked_for) {
             return Err(Failure::Body);
         }
-        let expected = match (&answer.body, digest) {
+        let expected = match (&response.body, digest) {
             (Body::Sha256(expected), Some(_)) => expected,
             // The first to come decides, also when two threads finish at once.
             (Body::SameAsFirst(first), Some(digest)) => {
@@ -256,13 +260,13 @@ impl Judge {
 impl Seen {
     /// A piece of the body.
     #[inline]
-    pub(super) fn data(&mut self, answer: &Answer, data: &[u8]) {
+    pub(super) fn data(&mut self, response: &ExpectedResponse, data: &[u8]) {
         if let Some(digest) = &mut self.digest {
             digest.0.update(data);
         } else if let Some(gunzip) = &mut self.gunzip {
             self.differs = self.differs || gunzip.0.write_all(data).is_err();
         } else if self.sampled
-            && let Body::Exact(expected) = &answer.body
+            && let Body::Exact(expected) = &response.body
         {
             let rest = expected.get(self.bytes as usize..).unwrap_or_default();
             self.differs |= !rest.starts_with(data);
@@ -276,17 +280,17 @@ mod tests {
     use super::*;
     use crate::engine::testing::{plan_for, request};
 
-    fn judged(answer: &Answer, judge: &Judge, pieces: &[&[u8]]) -> Result<(), Failure> {
+    fn judged(response: &ExpectedResponse, judge: &Judge, pieces: &[&[u8]]) -> Result<(), Failure> {
         let mut seen = Seen::default();
-        judge.begin(answer, &mut seen, false, &mut Rng::with_seed(1));
+        judge.begin(response, &mut seen, false, &mut Rng::with_seed(1));
         for piece in pieces {
-            seen.data(answer, piece);
+            seen.data(response, piece);
         }
-        judge.finish(answer, &mut seen)
+        judge.finish(response, &mut seen)
     }
 
-    fn answer(body: ExpectedBody) -> Answer {
-        Answer::new(&RequestPlan { answer: Some(body), ..request("/") })
+    fn answer(body: ExpectedBody) -> ExpectedResponse {
+        ExpectedResponse::new(&RequestPlan { response: Some(body), ..request("/") })
     }
 
     fn judge(share: f64) -> Judge {
@@ -297,16 +301,16 @@ mod tests {
 
     #[test]
     fn exact_bytes_may_come_in_any_pieces() {
-        let answer = answer(ExpectedBody::Exact(Bytes::from_static(b"pong")));
+        let response = answer(ExpectedBody::Exact(Bytes::from_static(b"pong")));
         let all = judge(1.0);
-        assert!(judged(&answer, &all, &[b"p", b"on", b"g"]).is_ok());
-        assert!(judged(&answer, &all, &[b"pong", b""]).is_ok());
+        assert!(judged(&response, &all, &[b"p", b"on", b"g"]).is_ok());
+        assert!(judged(&response, &all, &[b"pong", b""]).is_ok());
         for wrong in [&[&b"pang"[..]][..], &[b"pon"], &[b"pong", b"x"], &[]] {
-            assert_eq!(judged(&answer, &all, wrong), Err(Failure::Body), "{wrong:?}");
+            assert_eq!(judged(&response, &all, wrong), Err(Failure::Body), "{wrong:?}");
         }
         // The length is looked at even where the bytes are not.
-        assert!(judged(&answer, &judge(0.0), &[b"pang"]).is_ok());
-        assert_eq!(judged(&answer, &judge(0.0), &[b"pan"]), Err(Failure::Body));
+        assert!(judged(&response, &judge(0.0), &[b"pang"]).is_ok());
+        assert_eq!(judged(&response, &judge(0.0), &[b"pan"]), Err(Failure::Body));
     }
 
     #[test]
@@ -319,11 +323,11 @@ mod tests {
             zip.finish().unwrap()
         };
         let zip = |text: &[u8]| zip_at(flate2::Compression::fast(), text);
-        let (answer, all) = (answer(ExpectedBody::Gzip(text.clone().into())), judge(1.0));
+        let (response, all) = (answer(ExpectedBody::Gzip(text.clone().into())), judge(1.0));
         let right = zip(&text);
-        assert!(judged(&answer, &all, &[&right]).is_ok());
+        assert!(judged(&response, &all, &[&right]).is_ok());
         let (begin, end) = right.split_at(11_111);
-        assert!(judged(&answer, &all, &[begin, b"", end]).is_ok());
+        assert!(judged(&response, &all, &[begin, b"", end]).is_ok());
         let mut other = text.clone();
         other[79_000] ^= 1;
         let mut broken = right.clone();
@@ -339,27 +343,27 @@ mod tests {
             ("a broken byte", broken),
             ("empty", Vec::new()),
         ] {
-            assert_eq!(judged(&answer, &all, &[&wrong]), Err(Failure::Body), "{what}");
+            assert_eq!(judged(&response, &all, &[&wrong]), Err(Failure::Body), "{what}");
         }
         // Without a look at the bytes no length is known.
-        assert!(judged(&answer, &judge(0.0), &[b"x"]).is_ok());
+        assert!(judged(&response, &judge(0.0), &[b"x"]).is_ok());
     }
 
     #[test]
     fn a_digest_stands_for_the_bytes() {
         let digest = aws_lc_rs::digest::digest(&SHA256, b"pong");
-        let answer = answer(ExpectedBody::Sha256(digest.as_ref().try_into().unwrap()));
-        assert!(judged(&answer, &judge(1.0), &[b"po", b"ng"]).is_ok());
-        assert_eq!(judged(&answer, &judge(1.0), &[b"pang"]), Err(Failure::Body));
+        let response = answer(ExpectedBody::Sha256(digest.as_ref().try_into().unwrap()));
+        assert!(judged(&response, &judge(1.0), &[b"po", b"ng"]).is_ok());
+        assert_eq!(judged(&response, &judge(1.0), &[b"pang"]), Err(Failure::Body));
     }
 
     #[test]
-    fn the_first_answer_decides_what_is_right() {
-        let answer = answer(ExpectedBody::SameAsFirst);
-        assert!(judged(&answer, &judge(1.0), &[b"one"]).is_ok());
-        assert!(judged(&answer, &judge(1.0), &[b"o", b"ne"]).is_ok());
-        assert_eq!(judged(&answer, &judge(1.0), &[b"two"]), Err(Failure::Body));
-        assert_eq!(judged(&answer, &judge(0.0), &[b"three"]), Err(Failure::Body));
+    fn the_first_response_decides_what_is_right() {
+        let response = answer(ExpectedBody::SameAsFirst);
+        assert!(judged(&response, &judge(1.0), &[b"one"]).is_ok());
+        assert!(judged(&response, &judge(1.0), &[b"o", b"ne"]).is_ok());
+        assert_eq!(judged(&response, &judge(1.0), &[b"two"]), Err(Failure::Body));
+        assert_eq!(judged(&response, &judge(0.0), &[b"three"]), Err(Failure::Body));
     }
 
     #[test]
@@ -368,20 +372,20 @@ mod tests {
         plan.expect.length = Some(4);
         let judge = Judge::new(&plan);
         let body = Some(ExpectedBody::Exact(Bytes::from_static(b"pong")));
-        let get = RequestPlan { answer: body, ..request("/") };
-        let head = Answer::new(&RequestPlan { method: Method::HEAD, ..get.clone() });
+        let get = RequestPlan { response: body, ..request("/") };
+        let head = ExpectedResponse::new(&RequestPlan { method: Method::HEAD, ..get.clone() });
         assert!(judged(&head, &judge, &[]).is_ok());
-        assert_eq!(judged(&Answer::new(&get), &judge, &[]), Err(Failure::Body));
+        assert_eq!(judged(&ExpectedResponse::new(&get), &judge, &[]), Err(Failure::Body));
     }
 
     #[test]
-    fn a_share_of_the_answers_is_sampled() {
-        let answer = answer(ExpectedBody::Exact(Bytes::from_static(b"x")));
+    fn a_share_of_the_responses_is_sampled() {
+        let response = answer(ExpectedBody::Exact(Bytes::from_static(b"x")));
         let judge = judge(0.01);
         let mut random = Rng::with_seed(5);
         let sampled = (0..100_000).filter(|_| {
             let mut seen = Seen::default();
-            judge.begin(&answer, &mut seen, false, &mut random);
+            judge.begin(&response, &mut seen, false, &mut random);
             seen.sampled
         });
         assert!((900..1100).contains(&sampled.count()));
@@ -390,9 +394,9 @@ mod tests {
     #[test]
     fn statuses_are_right_from_200_to_399_or_as_said() {
         let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
-        let answer = Answer::new(&request("/"));
+        let response = ExpectedResponse::new(&request("/"));
         let default = Judge::new(&plan);
-        let takes = |judge: &Judge, status| judge.takes(&answer, status);
+        let takes = |judge: &Judge, status| judge.takes(&response, status);
         assert!(takes(&default, StatusCode::OK) && takes(&default, StatusCode::NOT_MODIFIED));
         assert!(!takes(&default, StatusCode::NOT_FOUND));
         plan.expect.statuses = vec![StatusCode::NOT_FOUND];

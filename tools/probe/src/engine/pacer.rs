@@ -207,7 +207,7 @@ impl Pacer {
 
     /// Returns whether a response at this time counts, to a request that counts from its beginning, or not.
     #[inline]
-    pub(super) fn counts_answer(&self, number: u32, counted: bool, now_ns: u64) -> bool {
+    pub(super) fn counts_response(&self, number: u32, counted: bool, now_ns: u64) -> bool {
         number == self.number
             && self.is_running()
             && now_ns < self.end_ns
@@ -378,9 +378,9 @@ mod tests {
         assert_eq!(pacer.take(0, 11 * MS), Some(11 * MS));
         assert_eq!(pacer.take(0, 12 * MS), None);
         assert!(pacer.has_begun_all());
-        assert!(!pacer.counts_answer(1, false, 12 * MS));
-        assert!(pacer.counts_answer(1, true, 12 * MS));
-        assert!(!pacer.counts_answer(0, true, 12 * MS));
+        assert!(!pacer.counts_response(1, false, 12 * MS));
+        assert!(pacer.counts_response(1, true, 12 * MS));
+        assert!(!pacer.counts_response(0, true, 12 * MS));
     }
 
     #[test]
@@ -388,8 +388,8 @@ mod tests {
         let mut pacer = begun(Load::Closed, 0, None, Some(10));
         assert_eq!(pacer.take(0, 9 * MS), Some(9 * MS));
         assert_eq!(pacer.take(0, 10 * MS), None);
-        assert!(pacer.counts_answer(1, true, 10 * MS - 1));
-        assert!(!pacer.counts_answer(1, true, 10 * MS));
+        assert!(pacer.counts_response(1, true, 10 * MS - 1));
+        assert!(!pacer.counts_response(1, true, 10 * MS));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHORIZAT
 use http::{HeaderName, HeaderValue, Method};
 use smallvec::SmallVec;
 
-use super::checks::Answer;
+use super::checks::ExpectedResponse;
 use super::servers::Server;
 use super::template::{Content, Rendered, Template, Values};
 use super::users::Hop;
@@ -43,7 +43,7 @@ pub(super) struct Request {
     /// Plan that makes it a step of a scenario.
     pub(super) step: Option<Arc<StepPlan>>,
     /// Expected response.
-    pub(super) answer: Answer,
+    pub(super) response: ExpectedResponse,
 }
 
 /// A field line whose name has been looked up.
@@ -112,7 +112,7 @@ impl Request {
             body: plan.body.clone(),
             content,
             step: plan.step.clone(),
-            answer: Answer::new(plan),
+            response: ExpectedResponse::new(plan),
         }
     }
 

@@ -89,7 +89,7 @@ fn tls(plan: &Plan, version: Version, server_name: &str) -> Result<Speaks, Mista
     let trust = match &plan.tls.trust {
         TlsTrust::Platform => platform_trust().map_err(|error| Mistake::new(error.to_string()))?,
         TlsTrust::Roots(pem) => Trust::Pem(pem.to_vec()),
-        TlsTrust::Anybody => Trust::Anybody,
+        TlsTrust::Any => Trust::Any,
     };
     let identity = match &plan.tls.identity {
         None => None,

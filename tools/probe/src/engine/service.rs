@@ -76,7 +76,7 @@ pub(super) struct LoadService {
     awaits_measurement: bool,
     /// How many measurements have begun.
     measurement: u32,
-    /// Somebody waits for the connections to be there.
+    /// A thread waits for the connections to be there.
     connecting: bool,
     /// Until when they wait for what is in flight.
     quiet_ns: u64,

@@ -130,7 +130,7 @@ mod tests {
     /// `http://a.test:81` and `https://c.test`.
     fn servers() -> Vec<Server> {
         let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
-        plan.tls.trust = TlsTrust::Anybody;
+        plan.tls.trust = TlsTrust::Any;
         plan.origin.authority = "a.test:81".to_owned();
         let other =
             Origin { is_https: true, authority: "c.test".to_owned(), ..plan.origin.clone() };

@@ -253,7 +253,7 @@ impl Tally {
         self.failures[failure as usize] += 1;
     }
 
-    /// Answers by status; those that occurred. Messages have none.
+    /// Responses by status; those that occurred. Messages have none.
     pub(super) fn statuses(&self) -> BTreeMap<u16, u64> {
         let counts = self.statuses.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
         counts.map(|(status, count)| (status as u16, *count)).collect()

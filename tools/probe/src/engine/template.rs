@@ -307,19 +307,19 @@ impl Content {
 impl Escape {
     /// Returns whether a byte may stay as it is.
     #[inline]
-    fn keeps(self, octet: u8) -> bool {
+    fn keeps(self, byte: u8) -> bool {
         match self {
             Self::Plain => true,
-            Self::Field => octet.is_ascii() && !octet.is_ascii_control(),
-            Self::Path => octet.is_ascii_graphic() && octet != b'#',
-            Self::Form => octet.is_ascii_alphanumeric(),
-            Self::Json => octet >= b' ' && octet != b'"' && octet != b'\\',
+            Self::Field => byte.is_ascii() && !byte.is_ascii_control(),
+            Self::Path => byte.is_ascii_graphic() && byte != b'#',
+            Self::Form => byte.is_ascii_alphanumeric(),
+            Self::Json => byte >= b' ' && byte != b'"' && byte != b'\\',
         }
     }
 
     fn write(self, value: &str, text: &mut String) {
         // Nearly every value: one copy.
-        if value.bytes().all(|octet| self.keeps(octet)) {
+        if value.bytes().all(|byte| self.keeps(byte)) {
             return text.push_str(value);
         }
         match self {
@@ -348,16 +348,16 @@ impl Escape {
 
 /// A random UUID (RFC 9562 §5.4).
 fn write_uuid(random: &mut Rng, text: &mut String) {
-    let mut octets = random.u128(..).to_be_bytes();
-    octets[6] = octets[6] & 0x0f | 0x40;
-    octets[8] = octets[8] & 0x3f | 0x80;
+    let mut bytes = random.u128(..).to_be_bytes();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
     let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
-    for (index, octet) in octets.into_iter().enumerate() {
+    for (index, byte) in bytes.into_iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {
             text.push('-');
         }
-        text.push(digit(octet >> 4));
-        text.push(digit(octet & 0x0f));
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0x0f));
     }
 }
 
@@ -542,7 +542,7 @@ mod tests {
             let form = written(Escape::Form);
             let (name, empty) = form_urlencoded::parse(form.as_bytes()).next().unwrap_or_default();
             prop_assert_eq!((&*name, &*empty), (&*value, ""));
-            prop_assert!(written(Escape::Path).bytes().all(|octet| octet.is_ascii_graphic() && octet != b'#'));
+            prop_assert!(written(Escape::Path).bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'));
         }
     }
 

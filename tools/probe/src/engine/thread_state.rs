@@ -104,7 +104,7 @@ pub(super) struct ThreadState {
     pub(super) in_flight: u64,
     /// Requests in flight that began after the warm-up of this phase.
     pub(super) counted_in_flight: u64,
-    /// The last connect that failed, to which server and in words, until somebody asks.
+    /// The last connect that failed, to which server and in words, until it is asked for.
     pub(super) trouble: Option<(usize, String)>,
     /// Since the look before.
     pub(super) records: Vec<Record>,
@@ -257,7 +257,7 @@ impl ThreadState {
         let think_ns = plan.as_ref().map_or(0, |plan| plan.think.draw(&mut self.random));
         let finished = self.pacer.went_on(step.user, self.now_ns, (has_failed, think_ns));
         if let Some(finished) = finished
-            && self.pacer.counts_answer(asked.number, finished.counted, self.now_ns)
+            && self.pacer.counts_response(asked.number, finished.counted, self.now_ns)
         {
             let tally = self.tally.kinds.users.get_or_insert_default();
             tally.finished(self.now_ns - finished.begun_ns, finished.has_failed);
@@ -288,7 +288,7 @@ impl ThreadState {
         if let Err(failure) = verdict {
             self.interval.failed(failure);
         }
-        if !self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
+        if !self.pacer.counts_response(asked.number, asked.counted, self.now_ns) {
             return;
         }
         if self.task.recorded.is_some() {
@@ -344,7 +344,7 @@ impl ThreadState {
         if asked.number == self.pacer.number && self.pacer.is_running() {
             self.interval.failed(failure);
         }
-        if self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
+        if self.pacer.counts_response(asked.number, asked.counted, self.now_ns) {
             self.record(asked, Some(failure));
             self.tally.failure(failure);
             self.tally.by_request.failed(asked.request);
@@ -371,7 +371,7 @@ impl ThreadState {
     #[cold]
     pub(super) fn idle_failed(&mut self, failure: Failure) {
         let counted = self.pacer.counts(self.now_ns);
-        if self.pacer.counts_answer(self.pacer.number, counted, self.now_ns) {
+        if self.pacer.counts_response(self.pacer.number, counted, self.now_ns) {
             self.interval.failed(failure);
             self.tally.failure(failure);
         }

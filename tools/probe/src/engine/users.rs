@@ -212,7 +212,7 @@ impl Users {
         self.crowd
     }
 
-    /// Returns whether somebody has begun and not finished.
+    /// Returns whether a user has begun and not finished.
     pub(super) fn are_busy(&self) -> bool {
         self.live > 0
     }

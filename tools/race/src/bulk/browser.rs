@@ -76,7 +76,7 @@ pub(super) struct Task<'a> {
     pub(super) is_h1: bool,
     pub(super) core: usize,
     /// For its profile and its log.
-    pub(super) folder: PathBuf,
+    pub(super) directory: PathBuf,
     pub(super) time: Duration,
     pub(super) interrupt: &'a Interrupt,
     /// The server's process.
@@ -209,7 +209,7 @@ fn todo(task: &Task<'_>) -> String {
 
 fn launch(task: &Task<'_>, page: &str) -> Result<Launch, String> {
     // A profile of its own: nothing of an earlier run is known, and nothing is left.
-    let profile = task.folder.join("profile");
+    let profile = task.directory.join("profile");
     if profile.exists() {
         fs::remove_dir_all(&profile).map_err(|error| format!("{}: {error}", profile.display()))?;
     }
@@ -222,12 +222,12 @@ fn launch(task: &Task<'_>, page: &str) -> Result<Launch, String> {
     }
     command.push(format!("--user-data-dir={}", profile.display()));
     command.push(page.to_owned());
-    let home = task.folder.display().to_string();
+    let home = task.directory.display().to_string();
     Ok(Launch {
         command,
         env: BTreeMap::from([("HOME".to_owned(), home)]),
-        folder: task.folder.clone(),
-        log: task.folder.join("log"),
+        directory: task.directory.clone(),
+        log: task.directory.join("log"),
         cores: vec![task.core],
     })
 }

@@ -64,8 +64,8 @@ pub(super) fn write_page(out: &Path, results: &Results) -> Result<PathBuf, Strin
 /// # Errors
 ///
 /// One that can't be read.
-pub(super) fn part(folder: &Path) -> Result<Option<Part>, String> {
-    let file = folder.join("bulk.json");
+pub(super) fn part(directory: &Path) -> Result<Option<Part>, String> {
+    let file = directory.join("bulk.json");
     if !file.exists() {
         return Ok(None);
     }
@@ -261,11 +261,12 @@ mod tests {
 
     #[test]
     fn the_page_escapes_names_and_says_who_was_skipped() {
-        let folder = std::env::temp_dir().join(format!("bolide-bulk-{}", std::process::id()));
-        let page = fs::read_to_string(write(&folder, &results()).unwrap()).unwrap();
-        let again = crate::bulk::report(&folder.join("bulk.json"), &folder.join("again")).unwrap();
+        let directory = std::env::temp_dir().join(format!("bolide-bulk-{}", std::process::id()));
+        let page = fs::read_to_string(write(&directory, &results()).unwrap()).unwrap();
+        let again =
+            crate::bulk::report(&directory.join("bulk.json"), &directory.join("again")).unwrap();
         assert_eq!(fs::read_to_string(again.unwrap()).unwrap(), page);
-        fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
         assert_eq!(page.matches("<figure>").count(), 2, "a map and lines");
         assert!(page.contains("nginx: nginx/1.22."));
         assert!(page.contains("Bolide &lt;h2c&gt;") && page.contains("`h2o` is not in PATH"));
@@ -274,13 +275,14 @@ mod tests {
     #[test]
     fn the_pages_of_published_results_are_made_from_them() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-        let folder = std::env::temp_dir().join(format!("bolide-published-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("bolide-published-{}", std::process::id()));
         let mut pages = 0;
         for table in fs::read_dir(results).unwrap() {
             let table = table.unwrap().path();
             for name in ["bulk.json", "page.json"].map(|name| table.join(name)) {
                 if name.exists() {
-                    let page = crate::bulk::report(&name, &folder).unwrap().unwrap();
+                    let page = crate::bulk::report(&name, &directory).unwrap().unwrap();
                     assert!(
                         fs::read_to_string(page).unwrap().contains("<table"),
                         "{}",
@@ -291,41 +293,41 @@ mod tests {
             }
         }
         assert!(pages > 0);
-        fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
-    fn what_was_written_stands_on_the_page_of_a_race_in_the_same_folder() {
-        let folder = std::env::temp_dir().join(format!("bolide-t11-{}", std::process::id()));
-        let race = |folder: &Path| {
+    fn what_was_written_stands_on_the_page_of_a_race_in_the_same_directory() {
+        let directory = std::env::temp_dir().join(format!("bolide-t11-{}", std::process::id()));
+        let race = |directory: &Path| {
             let manifest = crate::store::tests::manifest();
             let outcomes = [crate::outcome::tests::outcome()];
             fs::read_to_string(
                 report::write(
-                    folder,
+                    directory,
                     1,
                     &manifest,
                     &[],
                     &outcomes,
-                    crate::bulk::part(folder).as_ref(),
+                    crate::bulk::part(directory).as_ref(),
                 )
                 .unwrap(),
             )
             .unwrap()
         };
-        assert!(part(&folder).unwrap().is_none());
-        assert!(!race(&folder).contains("id=\"bulk\""));
-        write(&folder, &results()).unwrap();
-        let read = fs::read_to_string(folder.join("bulk.json")).unwrap();
+        assert!(part(&directory).unwrap().is_none());
+        assert!(!race(&directory).contains("id=\"bulk\""));
+        write(&directory, &results()).unwrap();
+        let read = fs::read_to_string(directory.join("bulk.json")).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&read).unwrap(), results());
-        let page = race(&folder);
+        let page = race(&directory);
         let bulk = &page[page.find("id=\"bulk\"").unwrap()..];
         assert!(bulk.contains("download: server") && bulk.contains(">fast<"), "{bulk}");
         assert_eq!(bulk.matches("<figure>").count(), 2, "a map and lines");
         assert!(bulk.contains("`h2o` is not in PATH") && page.matches("<h1>").count() == 1);
-        fs::write(folder.join("bulk.json"), "{").unwrap();
-        assert!(part(&folder).unwrap_err().contains("bulk.json: EOF"));
-        assert!(!race(&folder).contains("id=\"bulk\""));
-        fs::remove_dir_all(folder).unwrap();
+        fs::write(directory.join("bulk.json"), "{").unwrap();
+        assert!(part(&directory).unwrap_err().contains("bulk.json: EOF"));
+        assert!(!race(&directory).contains("id=\"bulk\""));
+        fs::remove_dir_all(directory).unwrap();
     }
 }

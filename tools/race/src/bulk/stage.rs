@@ -85,7 +85,7 @@ impl<'a> Stage<'a> {
         self.lab.take().map_or(Ok(()), |lab| lab.down().map_err(|mistake| mistake.to_string()))
     }
 
-    /// An error once somebody has asked for the end.
+    /// An error once the end was asked for.
     pub(super) fn check(&self) -> Result<(), String> {
         self.ground.interrupt.check()
     }
@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
                 bytes,
                 is_h1: stack.protocol == Some(Protocol::H1s),
                 core: self.prepared.cores[1],
-                folder: self.prepared.place.folder("browser")?,
+                directory: self.prepared.place.directory("browser")?,
                 time: self.setting.timeout,
                 interrupt: self.ground.interrupt,
                 server: server.id(),
@@ -253,13 +253,13 @@ impl<'a> Stage<'a> {
     /// Starts a program of ours in the server's namespace, with a directory of its own.
     fn run_inside(
         &self,
-        folder: &str,
+        directory: &str,
         command: Vec<String>,
         core: usize,
     ) -> Result<Process, String> {
-        let folder = self.prepared.place.folder(folder)?;
-        let (env, log) = (std::collections::BTreeMap::new(), folder.join("log"));
-        self.start_inside(Launch { command, env, log, folder, cores: vec![core] })
+        let directory = self.prepared.place.directory(directory)?;
+        let (env, log) = (std::collections::BTreeMap::new(), directory.join("log"));
+        self.start_inside(Launch { command, env, log, directory, cores: vec![core] })
     }
 
     /// Starts something in the server's namespace.

@@ -106,7 +106,7 @@ fn bulk(arguments: &RaceArguments) -> Result<bool, String> {
 }
 
 /// `bolide race replay`.
-pub(super) fn replay(file: &Path, folder: Option<&Path>, out: &Path) -> Result<bool, String> {
+pub(super) fn replay(file: &Path, directory: Option<&Path>, out: &Path) -> Result<bool, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let manifest =
         Manifest::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -118,7 +118,7 @@ pub(super) fn replay(file: &Path, folder: Option<&Path>, out: &Path) -> Result<b
             Selection::Named(manifest.tables)
         },
         contenders: raced.map(|entry| entry.contender).collect(),
-        sources: Sources::find(folder)?,
+        sources: Sources::find(directory)?,
         generator: Some(manifest.generator),
         settings: Some(manifest.settings),
         rounds: None,
@@ -215,7 +215,7 @@ fn run(plan: Plan) -> Result<bool, String> {
     course.run(&all, &present)
 }
 
-/// Returns who is here, somebody at least, and all with the reasons of those who aren't.
+/// Returns who is here, one at least, and all with the reasons of those who aren't.
 fn gather(
     plan: &Plan,
     cells: &[Cell],

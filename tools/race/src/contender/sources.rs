@@ -12,7 +12,7 @@ static CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/carried.r
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sources {
     /// A directory on disk.
-    Folder(PathBuf),
+    Directory(PathBuf),
     /// Files that this program carries.
     Carried,
 }
@@ -20,28 +20,28 @@ pub(crate) enum Sources {
 impl Sources {
     /// `given`, or `contenders/` here or in a directory above, or what the program carries.
     pub(crate) fn find(given: Option<&Path>) -> Result<Self, String> {
-        if let Some(folder) = given {
-            if !folder.is_dir() {
-                return Err(format!("--contenders {}: is not a directory", folder.display()));
+        if let Some(directory) = given {
+            if !directory.is_dir() {
+                return Err(format!("--contenders {}: is not a directory", directory.display()));
             }
-            let folder = fs::canonicalize(folder)
-                .map_err(|error| format!("--contenders {}: {error}", folder.display()))?;
-            return Ok(Self::Folder(folder));
+            let directory = fs::canonicalize(directory)
+                .map_err(|error| format!("--contenders {}: {error}", directory.display()))?;
+            return Ok(Self::Directory(directory));
         }
         let here = env::current_dir().unwrap_or_default();
-        let found = here.ancestors().map(|above| above.join("contenders")).find(|folder| {
-            fs::read_dir(folder).is_ok_and(|mut entries| {
+        let found = here.ancestors().map(|above| above.join("contenders")).find(|directory| {
+            fs::read_dir(directory).is_ok_and(|mut entries| {
                 entries.any(|entry| entry.is_ok_and(|entry| is_toml(&entry.path())))
             })
         });
-        Ok(found.map_or(Self::Carried, Self::Folder))
+        Ok(found.map_or(Self::Carried, Self::Directory))
     }
 
     /// Returns where that is, for the manifest: results are passed on, and others don't have the directories above.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Self::Folder(folder) => {
-                let name = folder.file_name().unwrap_or(folder.as_os_str());
+            Self::Directory(directory) => {
+                let name = directory.file_name().unwrap_or(directory.as_os_str());
                 format!("the directory {}", name.display())
             }
             Self::Carried => "carried by the program".to_owned(),
@@ -49,9 +49,9 @@ impl Sources {
     }
 
     /// The directory on disk, if there is one.
-    pub(crate) fn folder(&self) -> Option<&Path> {
+    pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
-            Self::Folder(folder) => Some(folder),
+            Self::Directory(directory) => Some(directory),
             Self::Carried => None,
         }
     }
@@ -60,10 +60,10 @@ impl Sources {
     pub(crate) fn beside(&self, names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
         let mut files = Vec::new();
         for name in names {
-            let Some(folder) = self.folder() else {
+            let Some(directory) = self.directory() else {
                 return Err("it is built in a checkout of Bolide: race there".to_owned());
             };
-            let path = folder.join(name);
+            let path = directory.join(name);
             let missing = |error| format!("`contenders/{name}`, of which it is made: {error}");
             let mut found = Vec::new();
             if path.is_dir() {
@@ -99,7 +99,9 @@ impl Sources {
     /// One file's text.
     pub(crate) fn text(&self, name: &str) -> Result<String, String> {
         let bytes = match self {
-            Self::Folder(folder) => fs::read(folder.join(name)).map_err(|error| error.to_string()),
+            Self::Directory(directory) => {
+                fs::read(directory.join(name)).map_err(|error| error.to_string())
+            }
             Self::Carried => CARRIED
                 .iter()
                 .find(|(path, _)| *path == name)
@@ -111,20 +113,21 @@ impl Sources {
             .map_err(|error| format!("contenders/{name}: {error}"))
     }
 
-    /// Names and contents of all files below `folder` (empty: the top level only), sorted.
-    pub(crate) fn files(&self, folder: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
+    /// Names and contents of all files below `directory` (empty: the top level only), sorted.
+    pub(crate) fn files(&self, directory: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
         let mut files = Vec::new();
         match self {
             Self::Carried => {
-                let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+                let prefix =
+                    if directory.is_empty() { String::new() } else { format!("{directory}/") };
                 files.extend(CARRIED.iter().filter_map(|(path, bytes)| {
                     let rest = path.strip_prefix(&prefix)?;
                     Some((rest.to_owned(), bytes.to_vec()))
                 }));
             }
-            Self::Folder(root) => {
-                let start = root.join(folder);
-                let walked = walk(&start, &start, !folder.is_empty(), &mut files);
+            Self::Directory(root) => {
+                let start = root.join(directory);
+                let walked = walk(&start, &start, !directory.is_empty(), &mut files);
                 walked.map_err(|error| format!("{}: {error}", start.display()))?;
             }
         }
@@ -144,11 +147,11 @@ fn is_left_out(name: &str) -> bool {
 
 fn walk(
     root: &Path,
-    folder: &Path,
+    directory: &Path,
     deep: bool,
     files: &mut Vec<(String, Vec<u8>)>,
 ) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if is_left_out(&name) {

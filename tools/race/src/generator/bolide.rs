@@ -45,7 +45,7 @@ pub(super) fn run(
 
 /// Writes down what is sent and what has to come back.
 fn exchanges(job: &Job<'_>) -> Result<PathBuf, String> {
-    let list = job.folder.join(format!("exchanges-{}", job.cell.key()));
+    let list = job.directory.join(format!("exchanges-{}", job.cell.key()));
     let mut bytes = Vec::new();
     let mut put = |part: &[u8]| {
         let start = bytes.len();
@@ -268,7 +268,7 @@ mod tests {
             server: vec![42],
             group: Some("/g".into()),
             server_cores: 1,
-            folder: PathBuf::new(),
+            directory: PathBuf::new(),
             program: "bolide".into(),
             seed: 7,
         }
@@ -315,32 +315,32 @@ mod tests {
     #[test]
     fn the_command_is_one_that_the_generator_takes() {
         use clap::Parser;
-        let folder = std::env::temp_dir().join(format!("bolide-job-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("bolide-job-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
         let cell = Cell { route: Route::Post, ..crate::outcome::tests::outcome().cell };
         let sent = Bytes::from_static(b"sent");
         let mut posted = crate::requests::Exchange::with_body("/echo".into(), sent, 2);
         posted.expected = Bytes::from_static(b"back");
         posted.fields.push(("content-type".to_owned(), "text/plain".to_owned()));
-        let job = Job { folder: folder.clone(), exchanges: vec![posted], ..job(&cell) };
+        let job = Job { directory: directory.clone(), exchanges: vec![posted], ..job(&cell) };
         let words = arguments(&job, &exchanges(&job).unwrap());
         let plan = Program::try_parse_from(&words[1..]).unwrap().load.job().unwrap().plan;
         assert_eq!(plan.requests.len(), 1);
         assert_eq!((&plan.requests[0].body[..], plan.expect.sampled_share), (&b"sent"[..], 1.0));
-        assert_eq!(plan.requests[0].answer_fields[0].1, "text/plain");
+        assert_eq!(plan.requests[0].response_fields[0].1, "text/plain");
         assert_eq!((plan.requests[0].weight, plan.expect.length), (2, Some(4)));
-        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
     fn the_load_decodes_what_must_be_coded_and_has_nothing_to_compare_in_a_redirect() {
-        let folder = std::env::temp_dir().join(format!("bolide-coded-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("bolide-coded-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
         let listed = |route| {
             let cell = Cell { route, ..crate::outcome::tests::outcome().cell };
             let one = crate::requests::Exchange::with_body("/a".into(), Bytes::from("text"), 1);
             let exchange = crate::requests::Exchange { body: None, ..one };
-            let job = Job { folder: folder.clone(), exchanges: vec![exchange], ..job(&cell) };
+            let job = Job { directory: directory.clone(), exchanges: vec![exchange], ..job(&cell) };
             let text = std::fs::read(exchanges(&job).unwrap()).unwrap();
             let list: Exchanges = serde_json::from_slice(&text).unwrap();
             (list.exchanges[0].expected.clone(), list.exchanges[0].is_gzip)
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(listed(Route::SiteApi), (Some(0..4), true));
         assert_eq!(listed(Route::SitePage), (Some(0..4), false));
         assert_eq!(listed(Route::SiteRedirect), (None, false));
-        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]

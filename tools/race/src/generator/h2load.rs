@@ -119,7 +119,7 @@ time for connect:        0us         0us         0us         0us     0.00%
     }
 
     #[test]
-    fn no_answers_are_an_error() {
+    fn no_responses_are_an_error() {
         let error = parse("finished in 1.00s, 0.00 req/s, 0B/s\n").unwrap_err();
         assert!(error.contains("no responses"), "{error}");
         assert!(parse("").is_err());

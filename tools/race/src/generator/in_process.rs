@@ -29,30 +29,31 @@ pub(super) fn run(
         let path = filled(&exchange.path, 0, number as usize);
         let expected_bytes = exchange.expected.len();
         let (body, fields) = (exchange.body.clone(), Vec::new());
-        let answer = match connection.ask(&Ask { path, body, pieces: 1, fields, expected_bytes }) {
+        let response = match connection.ask(&Ask { path, body, pieces: 1, fields, expected_bytes })
+        {
             Err(error) if connection.is_broken => return Err(error),
             Err(_) => {
                 *failures.entry("reset".to_owned()).or_default() += 1;
                 connection = OpenConnection::open(job.address, job.cell.protocol)?;
                 continue;
             }
-            Ok(answer) => answer,
+            Ok(response) => response,
         };
-        let kind = if answer.status != StatusCode::OK {
+        let kind = if response.status != StatusCode::OK {
             Some("status")
         } else if exchange
             .fields
             .iter()
-            .any(|(name, value)| answer.field(name) != Some(value.as_bytes()))
+            .any(|(name, value)| response.field(name) != Some(value.as_bytes()))
         {
             Some("fields")
         } else {
-            difference(&answer.body, &exchange.expected).map(|_| "body")
+            difference(&response.body, &exchange.expected).map(|_| "body")
         };
         if let Some(kind) = kind {
             *failures.entry(kind.to_owned()).or_default() += 1;
         }
-        if answer.fields.contains(&("connection".to_owned(), b"close".to_vec())) {
+        if response.fields.contains(&("connection".to_owned(), b"close".to_vec())) {
             connection = OpenConnection::open(job.address, job.cell.protocol)?;
             connections += 1;
         }

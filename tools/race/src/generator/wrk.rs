@@ -129,7 +129,7 @@ Transfer/sec:     27.46MB
     }
 
     #[test]
-    fn no_answers_are_an_error() {
+    fn no_responses_are_an_error() {
         assert!(parse("unable to connect to 127.0.0.1:1").unwrap_err().contains("unable"));
         assert!(parse("Requests/sec:      0.00\n").is_err());
     }

@@ -102,8 +102,8 @@ fn own_group() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mount = mounts.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);
-        let (folder, kind) = (words.next()?, words.next()?);
-        (kind == "cgroup2").then_some(folder)
+        let (directory, kind) = (words.next()?, words.next()?);
+        (kind == "cgroup2").then_some(directory)
     })?;
     Some(PathBuf::from(mount).join(own.trim_start_matches('/')))
 }

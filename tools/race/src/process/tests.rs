@@ -3,33 +3,33 @@ use std::io::{BufRead, BufReader};
 use super::*;
 
 /// A directory that is gone after its test.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     fn new(name: &str) -> Self {
         let name = format!("bolide-race-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        Self(directory)
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).unwrap();
     }
 }
 
-fn shell(name: &str, script: &str, cores: &[usize]) -> (Process, Folder) {
-    let folder = Folder::new(name);
+fn shell(name: &str, script: &str, cores: &[usize]) -> (Process, Directory) {
+    let directory = Directory::new(name);
     let process = Process::start(&Launch {
         command: vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()],
         env: BTreeMap::new(),
-        log: folder.0.join("log"),
-        folder: folder.0.clone(),
+        log: directory.0.join("log"),
+        directory: directory.0.clone(),
         cores: cores.to_vec(),
     });
-    (process.unwrap(), folder)
+    (process.unwrap(), directory)
 }
 
 /// Waits until the process has written `count` lines: an event, not a time.
@@ -48,7 +48,7 @@ fn lines(process: &Process, count: usize) -> Vec<String> {
 fn a_tree_is_stopped_with_its_root_even_by_a_panic() {
     let script =
         "sh -c 'echo $$; sleep 100; true' & setsid sh -c 'echo $$; sleep 100; true' & wait";
-    let (process, _folder) = shell("tree", script, &[]);
+    let (process, _directory) = shell("tree", script, &[]);
     let children: Vec<u32> = lines(&process, 2).iter().map(|line| line.parse().unwrap()).collect();
     let all = tree(process.id());
     assert!(children.iter().all(|child| all.contains(child)), "{all:?} {children:?}");
@@ -62,7 +62,7 @@ fn a_tree_is_stopped_with_its_root_even_by_a_panic() {
 
 #[test]
 fn a_process_that_ignores_the_polite_request_is_killed() {
-    let (mut process, _folder) =
+    let (mut process, _directory) =
         shell("stubborn", "trap '' TERM; echo up; while :; do sleep 0.05; done", &[]);
     lines(&process, 1);
     let id = process.id();
@@ -73,7 +73,7 @@ fn a_process_that_ignores_the_polite_request_is_killed() {
 #[test]
 fn cpu_time_counts_what_was_computed() {
     let core = *available().last().unwrap();
-    let (process, _folder) = shell("busy", "echo up; while :; do :; done", &[core]);
+    let (process, _directory) = shell("busy", "echo up; while :; do :; done", &[core]);
     lines(&process, 1);
     let ids = tree(process.id());
     let before = Reading::of(&ids);
@@ -94,14 +94,15 @@ fn cpu_time_counts_what_was_computed() {
 #[test]
 fn a_child_stays_on_its_cores() {
     let core = *available().last().unwrap();
-    let (process, _folder) = shell("pinned", "grep Cpus_allowed_list /proc/self/status", &[core]);
+    let (process, _directory) =
+        shell("pinned", "grep Cpus_allowed_list /proc/self/status", &[core]);
     let line = lines(&process, 1).remove(0);
     assert!(line.trim_end().ends_with(&format!("\t{core}")), "{line}");
 }
 
 #[test]
 fn the_last_words_are_the_last_ten_lines() {
-    let (mut process, _folder) =
+    let (mut process, _directory) =
         shell("words", "for i in $(seq 30); do echo line $i; done; exit 3", &[]);
     while process.ended().is_none() {
         thread::yield_now();
@@ -113,12 +114,12 @@ fn the_last_words_are_the_last_ten_lines() {
 
 #[test]
 fn a_program_that_is_not_there_is_named() {
-    let folder = Folder::new("none");
+    let directory = Directory::new("none");
     let launch = Launch {
         command: vec!["no-such-program-here".to_owned()],
         env: BTreeMap::new(),
-        folder: folder.0.clone(),
-        log: folder.0.join("log"),
+        directory: directory.0.clone(),
+        log: directory.0.join("log"),
         cores: Vec::new(),
     };
     let error = Process::start(&launch).unwrap_err();

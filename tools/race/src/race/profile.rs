@@ -52,7 +52,9 @@ impl Race<'_> {
                     let ran = self.generator.run(&job, self.ground.interrupt, &mut || {});
                     self.ground.interrupt.check()?;
                     alone.running.process.stop();
-                    ran.and_then(|_| read(&self.place.folder(&format!("run-{label}"))?.join(FILE)))
+                    ran.and_then(|_| {
+                        read(&self.place.directory(&format!("run-{label}"))?.join(FILE))
+                    })
                 }
                 Err(fate) => Err(format!("{fate:?}")),
             };
@@ -79,15 +81,15 @@ mod tests {
 
     #[test]
     fn what_the_program_writes_is_read() {
-        let folder = std::env::temp_dir().join(format!("bolide-profile-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let file = folder.join(FILE);
+        let directory = std::env::temp_dir().join(format!("bolide-profile-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let file = directory.join(FILE);
         let stage = r#"{"stage":"send","ns":200000,"us_per_request":2.5,"share":0.4}"#;
         fs::write(&file, format!(r#"{{"one_in":64,"stages":[{stage}]}}"#)).unwrap();
         let read_back = read(&file).unwrap();
         assert_eq!(read_back, [StageTime { stage: "send".to_owned(), us_per_request: 2.5 }]);
         fs::write(&file, "{}").unwrap();
         assert!(read(&file).unwrap_err().contains("missing field `stages`"));
-        fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -98,7 +98,7 @@ fn row(
     svg.text("figure", (high.max(end) + 7.0, y + 15.0), "start", &text);
 }
 
-/// The bar's parts by what the time was spent on, where somebody has told.
+/// The bar's parts by what the time was spent on, where it was told.
 fn stages(svg: &mut Svg, entrant: &EntrantOutcome, total: f64, scale: &Scale, y: f64) {
     let sum: f64 = entrant.profile.iter().map(|stage| stage.us_per_request).sum();
     let mut begin = 0.0;

@@ -60,12 +60,12 @@ fn outcomes() -> Vec<CellOutcome> {
     vec![first, second, third]
 }
 
-/// Returns what the browser saw of the page in `folder`.
-fn seen(browser: &Path, folder: &Path) -> serde_json::Value {
-    let page = fs::read_to_string(folder.join("report/index.html")).unwrap();
-    let probed = folder.join("probed.html");
+/// Returns what the browser saw of the page in `directory`.
+fn seen(browser: &Path, directory: &Path) -> serde_json::Value {
+    let page = fs::read_to_string(directory.join("report/index.html")).unwrap();
+    let probed = directory.join("probed.html");
     fs::write(&probed, page.replace("</body>", &format!("{PROBE}</body>"))).unwrap();
-    let profile = format!("--user-data-dir={}", folder.join("profile").display());
+    let profile = format!("--user-data-dir={}", directory.join("profile").display());
     let window = format!("--window-size={WINDOW},900");
     let address = format!("file://{}", probed.display());
     let flags =
@@ -79,11 +79,11 @@ fn seen(browser: &Path, folder: &Path) -> serde_json::Value {
 #[test]
 fn a_browser_shows_every_plot_in_its_place() {
     let Some(browser) = find("chromium", "the report in a browser") else { return };
-    let folder = scratch("report-in-a-browser");
+    let directory = scratch("report-in-a-browser");
     let manifest = crate::store::tests::manifest();
     let tables = tables().unwrap();
-    super::write(&folder, 1, &manifest, &tables, &outcomes(), None).unwrap();
-    let seen = seen(&browser, &folder);
+    super::write(&directory, 1, &manifest, &tables, &outcomes(), None).unwrap();
+    let seen = seen(&browser, &directory);
     // At a glance, two plots of costs, throughput and spectrum.
     assert!(seen["figures"].as_u64().unwrap() >= 4, "{seen}");
     assert!(seen["bars"].as_u64().unwrap() >= 6, "three servers in each cell: {seen}");

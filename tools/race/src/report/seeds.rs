@@ -153,7 +153,7 @@ fn beside(table: &Table, rows: &[(&Row, &CellOutcome)]) -> String {
         if stands.is_empty() { "" } else { ". " }
     );
     format!(
-        "<h4>Beside the seed</h4>\n{}<p class=\"note\">{}</p>\n",
+        "<h4>Compared with the seed</h4>\n{}<p class=\"note\">{}</p>\n",
         markup::table(&heads, &lines),
         in_markup(&note)
     )

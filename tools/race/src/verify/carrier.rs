@@ -90,7 +90,7 @@ impl Carrier {
             .map_err(|error| format!("no socket for {address}: {error}"))?;
         let now = Instant::now();
         let unusable = |error: &dyn std::fmt::Display| error.to_string();
-        let tls = ClientTls::new(&Trust::Anybody, &[], WallClock(SystemTime::now))
+        let tls = ClientTls::new(&Trust::Any, &[], WallClock(SystemTime::now))
             .map_err(|error| unusable(&error))?;
         let mut endpoint = QuicEndpoint::new(
             None,
@@ -220,7 +220,7 @@ fn is_temporary(error: &io::Error) -> bool {
 
 fn over_tls(alpn: Alpn, now: Instant) -> Result<Connection, String> {
     let clock = WallClock(SystemTime::now);
-    ClientTls::new(&Trust::Anybody, &[alpn], clock)
+    ClientTls::new(&Trust::Any, &[alpn], clock)
         .and_then(|tls| tls.connect(SERVER_NAME))
         .map(|layer| Connection::new(Role::Client, Some(layer), now))
         .map_err(|error| error.to_string())

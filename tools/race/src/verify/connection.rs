@@ -48,7 +48,7 @@ pub(crate) struct Ask {
 
 /// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) version: Version,
     /// Names in lower case.
@@ -58,7 +58,7 @@ pub(crate) struct Answer {
     pub(crate) trailers: Vec<(String, Vec<u8>)>,
 }
 
-impl Answer {
+impl Response {
     /// The first field of this name, in lower case.
     pub(crate) fn field(&self, name: &str) -> Option<&[u8]> {
         let mut fields = self.fields.iter();
@@ -97,7 +97,7 @@ struct Progress {
     pieces: Vec<Bytes>,
     can_send: bool,
     /// The head, with a body that is still empty.
-    head: Option<Answer>,
+    head: Option<Response>,
     body: Vec<u8>,
     body_bytes_max: usize,
     trailers: Vec<(String, Vec<u8>)>,
@@ -124,7 +124,7 @@ impl OpenConnection {
     }
 
     /// Asks, and waits for the whole response.
-    pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, String> {
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Response, String> {
         let deadline = Instant::now() + self.timeout;
         let mut progress = Progress::new(ask);
         let mut input = ReceiveBuffer::new(BLOCK_BYTES);
@@ -291,7 +291,7 @@ impl Progress {
     fn take(&mut self, event: ExchangeEvent, head: &Head) -> Option<usize> {
         match event {
             ExchangeEvent::Head(end) => {
-                self.head = Some(Answer {
+                self.head = Some(Response {
                     status: head.status(),
                     version: head.version(),
                     fields: fields(head),
@@ -324,9 +324,9 @@ impl Progress {
         None
     }
 
-    fn answer(self) -> Result<Answer, String> {
+    fn answer(self) -> Result<Response, String> {
         let head = self.head.ok_or_else(|| "a response without a head".to_owned())?;
-        Ok(Answer { body: self.body, trailers: self.trailers, ..head })
+        Ok(Response { body: self.body, trailers: self.trailers, ..head })
     }
 }
 

@@ -14,22 +14,22 @@ use crate::differing::Requests;
 use crate::requests;
 
 /// Answers one request whose head and body have been read.
-type Answer = fn(path: &str, body: &[u8]) -> Vec<u8>;
+type Respond = fn(path: &str, body: &[u8]) -> Vec<u8>;
 
 /// Serves until the test ends: each connection in a thread of its own.
-fn plant(answer: Answer) -> SocketAddr {
+fn plant(respond: Respond) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // A client that leaves in the middle is no failure of the server.
-            thread::spawn(move || drop(converse(stream, answer)));
+            thread::spawn(move || drop(converse(stream, respond)));
         }
     });
     address
 }
 
-fn converse(stream: TcpStream, answer: Answer) -> std::io::Result<()> {
+fn converse(stream: TcpStream, respond: Respond) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut stream = stream;
     loop {
@@ -50,7 +50,7 @@ fn converse(stream: TcpStream, answer: Answer) -> std::io::Result<()> {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        stream.write_all(&answer(&path, &body))?;
+        stream.write_all(&respond(&path, &body))?;
     }
 }
 
@@ -90,9 +90,9 @@ fn cell(route: Route, size: usize) -> Cell {
     }
 }
 
-fn verdict(answer: Answer, route: Route, size: usize) -> Result<Option<String>, String> {
+fn verdict(respond: Respond, route: Route, size: usize) -> Result<Option<String>, String> {
     let (contender, cell) = (contender(), cell(route, size));
-    Subject { contender: &contender, cell: &cell, address: plant(answer) }.verify(7)
+    Subject { contender: &contender, cell: &cell, address: plant(respond) }.verify(7)
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn an_honest_server_passes_everything() {
 
 #[test]
 fn a_constant_buffer_is_caught_by_sizes_it_was_not_made_for() {
-    let constant: Answer = |_, _| with_status("200 OK", &[b'x'; 1024]);
+    let constant: Respond = |_, _| with_status("200 OK", &[b'x'; 1024]);
     let evidence = verdict(constant, Route::Echo, 1024).unwrap_err();
     assert!(evidence.contains(" over HTTP/1.1: the body has 1024 bytes, not "), "{evidence}");
     let evidence = verdict(constant, Route::Post, 1024).unwrap_err();
@@ -114,7 +114,7 @@ fn a_constant_buffer_is_caught_by_sizes_it_was_not_made_for() {
 
 #[test]
 fn one_wrong_byte_is_evidence() {
-    let sloppy: Answer = |_, body| {
+    let sloppy: Respond = |_, body| {
         let mut body = body.to_vec();
         if let Some(last) = body.last_mut() {
             *last ^= 1;
@@ -128,16 +128,16 @@ fn one_wrong_byte_is_evidence() {
 
 #[test]
 fn a_wrong_status_and_a_wrong_version_are_evidence() {
-    let busy: Answer = |_, _| with_status("503 Busy", b"pong");
+    let busy: Respond = |_, _| with_status("503 Busy", b"pong");
     assert!(verdict(busy, Route::Ping, 0).unwrap_err().contains("status 503 instead of 200"));
-    let old: Answer = |_, _| b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npong".to_vec();
+    let old: Respond = |_, _| b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npong".to_vec();
     let evidence = verdict(old, Route::Ping, 0).unwrap_err();
     assert!(evidence.contains("HTTP/1.0 instead of HTTP/1.1"), "{evidence}");
 }
 
 #[test]
 fn bytes_after_a_response_are_evidence() {
-    let twice: Answer = |_, _| with_status("200 OK", b"pong").repeat(2);
+    let twice: Respond = |_, _| with_status("200 OK", b"pong").repeat(2);
     let evidence = verdict(twice, Route::Ping, 0).unwrap_err();
     assert_eq!(evidence, "GET /ping over HTTP/1.1: bytes came that belong to no response");
 }

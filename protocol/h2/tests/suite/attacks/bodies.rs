@@ -1,4 +1,4 @@
-//! RFC 9113 §10.5: answers that are never read, and windows that are not kept.
+//! RFC 9113 §10.5: responses that are never read, and windows that are not kept.
 
 use bolide_h2::Limits;
 use bolide_semantics::{End, Misuse};
@@ -8,7 +8,7 @@ use crate::subject::{Subject, of_kind};
 
 #[test]
 fn internal_buffering() {
-    // A hundred answers of a megabyte each behind a closed window: one chunk each is all that is held.
+    // A hundred responses of a megabyte each behind a closed window: one chunk each is all that is held.
     let mut server = Subject::server_with(Limits::default(), &[(4, 0)]);
     for index in 0..100 {
         let id = 1 + 2 * index;

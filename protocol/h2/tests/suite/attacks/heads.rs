@@ -22,7 +22,7 @@ fn continuation_flood() {
 }
 
 #[test]
-fn continuation_flood_of_octets() {
+fn continuation_flood_of_bytes() {
     let limits = Limits {
         heads: Heads { continuation_frames_count: 1000, ..Heads::DEFAULT },
         ..Limits::default()

@@ -60,7 +60,7 @@ fn rapid_reset_patient() {
 }
 
 #[test]
-fn resets_after_the_answer_are_no_attack() {
+fn resets_after_the_response_are_no_attack() {
     let mut server = Subject::server();
     for time in 0..2000 {
         let id = 1 + 2 * time;
@@ -139,7 +139,7 @@ fn stream_limit_ignored() {
 }
 
 #[test]
-fn early_answers_are_no_attack() {
+fn early_responses_are_no_attack() {
     let mut server = Subject::server();
     for time in 0..2000 {
         let id = 1 + 2 * time;

@@ -76,7 +76,7 @@ fn slow_body_that_drips() {
 }
 
 #[test]
-fn slow_body_after_its_answer() {
+fn slow_body_after_its_response() {
     let mut server = Subject::server();
     server.feed(&raw::post(1));
     server.answer(1, 404, End::Yes).unwrap();
@@ -106,7 +106,7 @@ fn a_body_of_a_kilobyte_per_second_is_no_attack() {
     }
 }
 
-fn with_answer(window: u32) -> Subject {
+fn with_response(window: u32) -> Subject {
     let mut server = Subject::server_with(Limits::default(), &[(4, window)]);
     server.feed(&raw::get(1));
     server.answer(1, 200, End::No).unwrap();
@@ -119,7 +119,7 @@ fn with_answer(window: u32) -> Subject {
 
 #[test]
 fn h2_bomb_with_a_closed_window() {
-    let mut server = with_answer(0);
+    let mut server = with_response(0);
     let (second, seen) = seconds(&mut server, |_| Vec::new());
     assert!((30..=35).contains(&second), "{second}");
     assert!(matches!(seen[..], [Seen::Aborted(1, _)]), "{seen:?}");
@@ -127,7 +127,7 @@ fn h2_bomb_with_a_closed_window() {
 
 #[test]
 fn h2_bomb_with_a_dripping_window() {
-    let mut server = with_answer(0);
+    let mut server = with_response(0);
     let (second, seen) = seconds(&mut server, |_| window_update(1, 1));
     assert!((30..=35).contains(&second), "{second}");
     assert!(matches!(seen[..], [Seen::Aborted(1, _)]), "{seen:?}");
@@ -167,7 +167,7 @@ fn tcp_window_that_opens_for_a_byte_now_and_then() {
 
 #[test]
 fn a_reader_of_a_kilobyte_per_second_is_no_attack() {
-    let mut server = with_answer(0);
+    let mut server = with_response(0);
     for _ in 0..49 {
         server.now += SECOND;
         assert_eq!(server.feed(&window_update(1, 1000)), []);

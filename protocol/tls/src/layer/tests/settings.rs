@@ -38,13 +38,8 @@ fn authority_and_client() -> (Vec<u8>, Identity) {
 }
 
 fn client(identity: Option<&Identity>) -> ClientTls {
-    let options = ClientOptions {
-        trust: &Trust::Anybody,
-        alpn: &[],
-        identity,
-        resume: true,
-        early_data: false,
-    };
+    let options =
+        ClientOptions { trust: &Trust::Any, alpn: &[], identity, resume: true, early_data: false };
     ClientTls::with(&options, CLOCK).unwrap()
 }
 
@@ -79,7 +74,7 @@ fn server(identities: &[Identity], clients: Clients) -> ServerTls {
 #[test]
 fn each_name_gets_its_certificate() {
     let identities = [identity("first.org"), identity("*.example.org"), identity("a.example.org")];
-    let server = server(&identities, Clients::Anybody);
+    let server = server(&identities, Clients::Any);
     for (name, expected) in [
         ("first.org", 0),
         ("b.example.org", 1),
@@ -104,7 +99,7 @@ fn a_client_that_has_to_say_who_it_is_does_so_or_is_refused() {
     let (optional, required) =
         (Clients::Optional(authority.clone()), Clients::Required(authority.clone()));
     let named = Ok(Some("CN=alice".to_owned()));
-    assert_eq!(known(Clients::Anybody, Some(&alice)), Ok(None), "nobody has asked");
+    assert_eq!(known(Clients::Any, Some(&alice)), Ok(None), "nobody has asked");
     assert_eq!(known(optional.clone(), Some(&alice)), named);
     assert_eq!(known(required.clone(), Some(&alice)), named);
     assert_eq!(known(optional.clone(), None), Ok(None));
@@ -119,7 +114,7 @@ fn a_client_that_has_to_say_who_it_is_does_so_or_is_refused() {
 #[test]
 fn a_new_certificate_is_shown_and_old_sessions_are_resumed() {
     let (old, new) = ([identity("localhost")], [identity("localhost")]);
-    let server = server(&old, Clients::Anybody);
+    let server = server(&old, Clients::Any);
     let before = client(None);
     let (facts, seen) = handshake(&server, &before, "localhost").unwrap();
     assert!(!facts.resumed && seen == old[0].certificate_der());
@@ -161,7 +156,7 @@ fn a_session_is_resumed_after_one_rotation_of_the_ticket_keys_and_not_after_two(
 fn a_client_shows_its_certificate_on_each_connection() {
     let own = [identity("localhost")];
     let (authority, alice) = authority_and_client();
-    let server = server(&own, Clients::Anybody);
+    let server = server(&own, Clients::Any);
     let (alice, nobody) = (client(Some(&alice)), client(None));
     for resumed in [false, true] {
         let (facts, _) = handshake(&server, &nobody, "localhost").unwrap();
@@ -221,7 +216,7 @@ fn an_authority_that_is_taken_out_ends_what_its_clients_began() {
 #[test]
 fn settings_that_cannot_be_leave_the_old_ones() {
     let own = [identity("localhost")];
-    let server = server(&own, Clients::Anybody);
+    let server = server(&own, Clients::Any);
     let none = ServerOptions { identities: &[], ..ServerOptions::default() };
     assert!(matches!(server.replace(&none), Err(IdentityError::NoCertificate)));
     let clients = Clients::Required(b"no certificate".to_vec());
@@ -235,13 +230,8 @@ fn agreed(rules: HandshakeRules, alpn: &[Alpn]) -> Result<HandshakeFacts, TlsFai
     let own = [identity("localhost")];
     let options = ServerOptions { identities: &own, rules, ..ServerOptions::default() };
     let server = ServerTls::with(&options, CLOCK).unwrap();
-    let options = ClientOptions {
-        trust: &Trust::Anybody,
-        alpn,
-        identity: None,
-        resume: true,
-        early_data: false,
-    };
+    let options =
+        ClientOptions { trust: &Trust::Any, alpn, identity: None, resume: true, early_data: false };
     let client = ClientTls::with(&options, CLOCK).unwrap();
     handshake(&server, &client, "localhost").map(|(facts, _)| facts)
 }

@@ -56,8 +56,8 @@ fn connect(served: &Served, protocol: Option<&str>) -> (Foreign, Option<String>)
     }
     let stream = TcpStream::connect(served.address).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-    let (socket, answer) = tungstenite::client(request, stream).expect("a handshake");
-    let chosen = answer.headers().get("sec-websocket-protocol");
+    let (socket, response) = tungstenite::client(request, stream).expect("a handshake");
+    let chosen = response.headers().get("sec-websocket-protocol");
     (socket, chosen.map(|name| name.to_str().expect("text").to_owned()))
 }
 
@@ -78,7 +78,7 @@ fn messages_come_back() {
     socket.send(Message::Ping("p".into())).expect("it is open");
     assert_eq!(socket.read().expect("a pong"), Message::Pong("p".into()));
     socket.close(None).expect("it is open");
-    assert!(matches!(socket.read().expect("the answer"), Message::Close(_)));
+    assert!(matches!(socket.read().expect("the response"), Message::Close(_)));
     assert!(matches!(socket.read(), Err(Error::ConnectionClosed)), "the server ends the transport");
     assert_eq!(ends.recv().expect("it ended"), (1005, String::new()));
 }
@@ -91,7 +91,7 @@ fn the_owner_closes() {
     let Message::Close(Some(close)) = socket.read().expect("a close") else { panic!("no close") };
     assert_eq!((u16::from(close.code), close.reason.as_str()), (4000, "as you like"));
     assert!(matches!(socket.read(), Err(Error::ConnectionClosed)));
-    assert_eq!(ends.recv().expect("it ended").0, 4000, "the peer's answer");
+    assert_eq!(ends.recv().expect("it ended").0, 4000, "the peer's response");
 }
 
 #[test]
@@ -117,13 +117,17 @@ fn a_wrong_handshake_is_answered_in_words() {
         let request = format!("GET /ws HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
         let mut client = served.connect();
         client.send(request.as_bytes());
-        let answer = client.answer();
-        let body = String::from_utf8_lossy(&answer.body).into_owned();
-        assert_eq!(answer.status, status, "{body}");
+        let response = client.answer();
+        let body = String::from_utf8_lossy(&response.body).into_owned();
+        assert_eq!(response.status, status, "{body}");
         assert!(body.contains(words), "{body}");
         if status == 426 {
-            assert!(answer.head.contains("\r\nupgrade: websocket\r\n"), "{}", answer.head);
-            assert!(answer.head.contains("\r\nsec-websocket-version: 13\r\n"), "{}", answer.head);
+            assert!(response.head.contains("\r\nupgrade: websocket\r\n"), "{}", response.head);
+            assert!(
+                response.head.contains("\r\nsec-websocket-version: 13\r\n"),
+                "{}",
+                response.head
+            );
         }
     }
     let plain = "POST /ws HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";

@@ -32,7 +32,7 @@ pub(super) struct Client {
 /// Result of one turn.
 enum Turn {
     Nothing,
-    Answer(u16, Option<String>),
+    RawResponse(u16, Option<String>),
     Message(Bytes),
     Closed(u16),
 }
@@ -95,7 +95,7 @@ impl Client {
         self.exchange = self.connection.send_request(&mut cx, &head, End::No).expect("it is open");
         self.flush();
         loop {
-            if let Turn::Answer(status, chosen) = self.turn() {
+            if let Turn::RawResponse(status, chosen) = self.turn() {
                 return (status, chosen);
             }
         }
@@ -131,7 +131,7 @@ impl Client {
             return turn;
         }
         let mut bytes = [0; 32 * 1024];
-        let count = self.stream.read(&mut bytes).expect("an answer in time");
+        let count = self.stream.read(&mut bytes).expect("a response in time");
         assert!(count > 0, "the server has closed");
         self.input.start(&self.rest);
         self.input.extend(&bytes[..count]);
@@ -174,7 +174,7 @@ impl Client {
                     let chosen = cx.head.get(FieldName::SecWebsocketProtocol);
                     self.granted = cx.head.status().is_success();
                     let chosen = chosen.map(|name| String::from_utf8_lossy(name).into_owned());
-                    found = Turn::Answer(cx.head.status().as_u16(), chosen);
+                    found = Turn::RawResponse(cx.head.status().as_u16(), chosen);
                 }
                 Output::Exchange(id, ExchangeEvent::Data(mut data, _)) => {
                     self.connection.consumed(&mut cx, id, data.len());

@@ -9,9 +9,9 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 /// Takes any certificate, but checks that the server has its key.
 #[derive(Debug)]
-pub(crate) struct Anybody(Arc<CryptoProvider>);
+pub(crate) struct AnyCertificate(Arc<CryptoProvider>);
 
-impl Anybody {
+impl AnyCertificate {
     /// A configuration with this trust.
     pub(crate) fn client_config() -> ClientConfig {
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -24,7 +24,7 @@ impl Anybody {
     }
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

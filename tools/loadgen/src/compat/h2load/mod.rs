@@ -192,7 +192,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         version,
         tls: TlsPlan {
             server_name: settings.targets.sni,
-            trust: TlsTrust::Anybody,
+            trust: TlsTrust::Any,
             ..TlsPlan::default()
         },
         http2: Http2Plan {

@@ -22,7 +22,7 @@ fn the_seeds_commands_are_taken_as_they_are() {
     assert_eq!((run.plan.threads, run.plan.connections, run.plan.depth), (4, 100, 10));
     assert_eq!(run.phase.until.time, Some(Duration::from_secs(10)));
     assert_eq!(run.plan.version, Version::Http2);
-    assert!(matches!(run.plan.tls.trust, TlsTrust::Anybody));
+    assert!(matches!(run.plan.tls.trust, TlsTrust::Any));
     let counted = foreign(&format!("-n2000000 -c500 -m100 -w30 -W30 {URI}")).unwrap();
     assert_eq!(counted.phase.until.requests, Some(2_000_000));
     assert_eq!(counted.plan.http2.stream_window_bytes, Some((1 << 30) - 1));

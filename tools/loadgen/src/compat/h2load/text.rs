@@ -7,7 +7,7 @@ use bolide_probe::progress::Progress;
 use bolide_probe::report::{Failure, Latencies, PhaseReport, Report, Spread};
 
 use super::Settings;
-use crate::compat::{answers, within_deviation};
+use crate::compat::{responses, within_deviation};
 
 /// Prints as h2load does.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ impl Text {
             .filter(|(kind, _)| !matches!(kind, Failure::Status | Failure::Body))
             .map(|(_, count)| count)
             .sum();
-        let right = answers(phase, 200..400);
+        let right = responses(phase, 200..400);
         let total = if self.duration.is_some() {
             counts.completed + unanswered
         } else {
@@ -202,10 +202,10 @@ impl Text {
         writeln!(
             out,
             "status codes: {} 2xx, {} 3xx, {} 4xx, {} 5xx",
-            answers(phase, 200..300),
-            answers(phase, 300..400),
-            answers(phase, 400..500),
-            answers(phase, 500..600)
+            responses(phase, 200..300),
+            responses(phase, 300..400),
+            responses(phase, 400..500),
+            responses(phase, 500..600)
         )?;
         writeln!(
             out,

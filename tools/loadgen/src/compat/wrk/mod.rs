@@ -106,7 +106,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
     let plan = Plan {
         origin,
         version: Version::Http1,
-        tls: TlsPlan { trust: TlsTrust::Anybody, ..TlsPlan::default() },
+        tls: TlsPlan { trust: TlsTrust::Any, ..TlsPlan::default() },
         http2: Http2Plan::default(),
         requests: vec![RequestPlan {
             fields,
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(run.phase.until.time, Some(Duration::from_secs(10)));
         assert_eq!(run.plan.requests[0].target, "/echo?size=64");
         assert_eq!(run.plan.timeouts.request_timeout, Duration::from_secs(2));
-        assert!(matches!(run.plan.tls.trust, TlsTrust::Anybody));
+        assert!(matches!(run.plan.tls.trust, TlsTrust::Any));
     }
 
     #[test]

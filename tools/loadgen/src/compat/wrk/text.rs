@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bolide_probe::report::{Failure, Latencies, PhaseReport};
 
-use crate::compat::{answers, spread, within_deviation};
+use crate::compat::{responses, spread, within_deviation};
 
 /// Prints as wrk does.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ fn errors(out: &mut dyn io::Write, phase: &PhaseReport) -> io::Result<()> {
             "  Socket errors: connect {connect}, read {read}, write 0, timeout {timeout}"
         )?;
     }
-    let wrong = answers(phase, 400..1000);
+    let wrong = responses(phase, 400..1000);
     if wrong > 0 {
         writeln!(out, "  Non-2xx or 3xx responses: {wrong}")?;
     }
@@ -252,7 +252,7 @@ Transfer/sec:     23.85MB
     }
 
     #[test]
-    fn a_run_without_answers_prints_zeros() {
+    fn a_run_without_responses_prints_zeros() {
         let text = printed(|phase, _| {
             phase.times.latency = Latencies::default();
             phase.course.series.clear();

@@ -39,7 +39,7 @@ struct Question {
 
 /// Response of the server.
 #[derive(Clone, PartialEq, Message)]
-struct Answer {
+struct ReflectionResponse {
     #[prost(message, optional, tag = "4")]
     files: Option<Files>,
     #[prost(message, optional, tag = "7")]
@@ -101,7 +101,7 @@ fn client(server: &Server<'_>) -> Result<Client, String> {
         builder = match &server.tls.trust {
             TlsTrust::Platform => builder,
             TlsTrust::Roots(pem) => builder.trust(Trust::Pem(pem.to_vec())),
-            TlsTrust::Anybody => builder.trust(Trust::Anybody),
+            TlsTrust::Any => builder.trust(Trust::Any),
         };
         let identity = server.tls.identity.as_ref().map(|(chain, key)| {
             Identity::from_pem(chain, key)
@@ -168,9 +168,9 @@ fn files(mut content: Bytes) -> Result<Vec<Bytes>, String> {
         return Err("its message is compressed, which was not offered".into());
     }
     let message = content.get(..length).ok_or_else(truncated)?;
-    let answer = Answer::decode(message).map_err(|why| why.to_string())?;
-    if let Some(refusal) = answer.error {
+    let response = ReflectionResponse::decode(message).map_err(|why| why.to_string())?;
+    if let Some(refusal) = response.error {
         return Err(format!("it says `{}`", refusal.message));
     }
-    Ok(answer.files.unwrap_or_default().files)
+    Ok(response.files.unwrap_or_default().files)
 }

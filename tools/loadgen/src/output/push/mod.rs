@@ -269,14 +269,14 @@ mod tests {
         let (told, kept) = (Arc::clone(&got), statuses);
         let routes = move || {
             let (told, kept) = (Arc::clone(&told), Arc::clone(&kept));
-            let answer = collect(move |request, body| {
+            let response = collect(move |request, body| {
                 assert_eq!(request.header("authorization"), Some("Bearer t"));
                 told.lock().unwrap().push(body.to_vec());
                 let mut kept = kept.lock().unwrap();
                 let status = if kept.is_empty() { 200 } else { kept.remove(0) };
                 Response::text("said so").with_status(StatusCode::from_u16(status).unwrap())
             });
-            Router::new().handle_post("/{*path}", answer)
+            Router::new().handle_post("/{*path}", response)
         };
         let running = Server::new().workers(1).http("127.0.0.1:0").start(routes).unwrap();
         let address = running.addresses()[0].unwrap();
@@ -303,8 +303,8 @@ mod tests {
                 Protocol::Otlp => got[0].clone(),
             };
             let found = |wanted: f64| {
-                let octets = wanted.to_le_bytes();
-                text.windows(8).any(|window| window == octets)
+                let bytes = wanted.to_le_bytes();
+                text.windows(8).any(|window| window == bytes)
             };
             assert!(found(2.0) && found(4.0) && !found(1.0) && !found(3.0), "{protocol:?}");
         }

@@ -129,9 +129,9 @@ impl Messenger<'_> {
     fn request(&mut self, orders: &mut Orders<'_>) {
         let Self { asker: Asker { conn, state, .. }, socket } = self;
         let words = [state.random.u64(..).to_le_bytes(), state.random.u64(..).to_le_bytes()];
-        let mut octets = [0; 16];
-        octets.copy_from_slice(words.as_flattened());
-        socket.key = handshake::key(octets);
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(words.as_flattened());
+        socket.key = handshake::key(bytes);
         let task = Arc::clone(&state.task);
         let how = (conn.numbers, conn.multiplexes);
         match ask(of(&task), &socket.key, how, state, orders) {
@@ -255,14 +255,14 @@ impl Messenger<'_> {
             let is_other_kind = kind != task.kinds[asked.request as usize];
             asked.wrong_status = task.plan.echo && is_other_kind;
             let is_wrong = asked.wrong_status;
-            state.task.judge.begin(&request.answer, &mut asked.seen, is_wrong, &mut state.random);
+            state.task.judge.begin(&request.response, &mut asked.seen, is_wrong, &mut state.random);
         }
-        asked.seen.data(&request.answer, &payload.into_bytes());
+        asked.seen.data(&request.response, &payload.into_bytes());
         if end == End::No {
             return;
         }
         let Some(mut asked) = conn.asked.remove(id) else { return };
-        let verdict = state.task.judge.finish(&request.answer, &mut asked.seen);
+        let verdict = state.task.judge.finish(&request.response, &mut asked.seen);
         let kind = if asked.wrong_status { Err(Failure::Body) } else { Ok(()) };
         state.answered(conn.seat, &asked, verdict.and(kind));
         if conn.single.is_some() {
@@ -273,7 +273,7 @@ impl Messenger<'_> {
     fn pushed(&mut self, bytes: usize, end: End) {
         let state = &mut *self.asker.state;
         let counted = state.pacer.counts(state.now_ns);
-        if state.pacer.counts_answer(state.pacer.number, counted, state.now_ns) {
+        if state.pacer.counts_response(state.pacer.number, counted, state.now_ns) {
             state.tally.traffic.payload_received_bytes += bytes as u64;
             self.tally().pushed += u64::from(end == End::Yes);
         }

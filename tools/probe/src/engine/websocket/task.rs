@@ -68,7 +68,7 @@ impl WebSocketTask {
                 "the server refused the WebSocket connection with status {status}"
             ));
         }
-        handshake::check_answer(head, key, &offered)?;
+        handshake::check_response(head, key, &offered)?;
         let mut chosen = head.get_all(FieldName::SecWebsocketExtensions).peekable();
         if !self.plan.deflate && chosen.peek().is_some() {
             return Err("the server chose an extension that was not offered".into());
@@ -85,7 +85,7 @@ fn asking(first: &RequestPlan, deflate: bool) -> RequestPlan {
     if deflate && let Ok(offer) = HeaderValue::try_from(Deflate::offer(&DeflatePolicy::default())) {
         fields.push((SEC_WEBSOCKET_EXTENSIONS, offer));
     }
-    RequestPlan { method: Method::GET, fields, body: Bytes::new(), answer: None, ..first.clone() }
+    RequestPlan { method: Method::GET, fields, body: Bytes::new(), response: None, ..first.clone() }
 }
 
 /// The subprotocols that the fields of a request offer.

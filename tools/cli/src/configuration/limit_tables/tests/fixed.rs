@@ -55,7 +55,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
     ("protocol/hpack", &["SIZE_UPDATES_COUNT"], "all that an encoder has to signal"),
     (
         "protocol/hpack",
-        &["TABLE_CEILING_BYTES", "LENGTH_CEILING_BYTES", "INTEGER_OCTETS_COUNT"],
+        &["TABLE_CEILING_BYTES", "LENGTH_CEILING_BYTES", "INTEGER_BYTES_COUNT"],
         "what the numbers of the codec hold",
     ),
     (
@@ -223,7 +223,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
     (
         "service/static-files",
         &["COMPRESSED_FILE_BYTES", "LISTING_COUNT"],
-        "beyond them files are served as they are, and folders listed in part",
+        "beyond them files are served as they are, and directories listed in part",
     ),
     (
         "service/static-files",

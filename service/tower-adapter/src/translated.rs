@@ -18,7 +18,7 @@ use crate::worker::Worker;
 const AHEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// A response of a service.
-pub(crate) enum Answer<B> {
+pub(crate) enum Translated<B> {
     /// All of it: [`Reply::Now`].
     Whole(Reply),
     /// A head, and a body that goes on.
@@ -81,7 +81,7 @@ pub(crate) fn translate<S, B>(
     cx: &mut Context<'_>,
     worker: &Worker<S, B>,
     whole: &mut Reply,
-) -> Option<Answer<B>>
+) -> Option<Translated<B>>
 where
     S: Service<http::Request<RequestBody>>,
     B: Body,
@@ -94,10 +94,10 @@ where
     let switches =
         status == StatusCode::SWITCHING_PROTOCOLS || (asked.is_connect && status.is_success());
     if switches && asked.has_offer {
-        return Some(Answer::Switch(Response::new(status).fields(fields)));
+        return Some(Translated::Switch(Response::new(status).fields(fields)));
     }
     if status.is_informational() {
-        // There is nothing that such a response could be the answer to.
+        // No request has such a response as its last one.
         *whole = Response::error(StatusCode::INTERNAL_SERVER_ERROR).into();
         return None;
     }
@@ -140,7 +140,7 @@ where
         front => (front, None),
     };
     let head = head(worker, asked, (status, fields), length, Bytes::new());
-    Some(Answer::Stream(Stream { head, length, body: place, front, second }))
+    Some(Translated::Stream(Stream { head, length, body: place, front, second }))
 }
 
 /// A response with a body, or what has come of it, of which the engine will say the length as it is `announced`.

@@ -91,12 +91,12 @@ fn events(request: &mut Request<'_>) -> Response {
 #[test]
 fn at_once() {
     let served = Served::new(routes);
-    let answer = served.ask(&get("/ping"));
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.contains("\r\ncontent-type: text/plain; charset=utf-8\r\n"), "{answer}");
-    assert!(answer.contains("\r\ncontent-length: 4\r\n"), "{answer}");
-    assert!(answer.contains("\r\ndate: "), "{answer}");
-    assert!(answer.ends_with("\r\n\r\npong"), "{answer}");
+    let response = served.ask(&get("/ping"));
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    assert!(response.contains("\r\ncontent-type: text/plain; charset=utf-8\r\n"), "{response}");
+    assert!(response.contains("\r\ncontent-length: 4\r\n"), "{response}");
+    assert!(response.contains("\r\ndate: "), "{response}");
+    assert!(response.ends_with("\r\n\r\npong"), "{response}");
     assert!(served.ask(&get("/users/a%20b")).ends_with("\r\n\r\nuser a b"));
     assert!(served.ask(&get("/query?x=1&a+b=c%2Fd")).ends_with("\r\n\r\nc/d"));
 }
@@ -249,8 +249,8 @@ fn a_response_that_only_an_end_delimits_is_reset_when_it_breaks_off() {
 }
 
 #[test]
-fn an_answer_that_waits_goes_on_when_the_rest_of_its_request_arrives() {
-    /// Ends once somebody says so.
+fn a_response_that_waits_goes_on_when_the_rest_of_its_request_arrives() {
+    /// Ends once it is told to.
     #[derive(Debug)]
     struct Held(Arc<AtomicBool>);
     impl BodyStream for Held {

@@ -14,7 +14,7 @@ use crate::disk::{Disk, DiskFile, Found, Listed, Stamp, Time};
 
 /// The directory that was there at the start, whatever its name stands for later.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct Directory {
     root: OwnedFd,
     /// Its name without symbolic links, by which absolute ones inside of it are recognised.
     path: PathBuf,
@@ -33,7 +33,7 @@ const LOOK: OFlags = READ;
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-impl Folder {
+impl Directory {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = fs::canonicalize(path)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
@@ -65,23 +65,23 @@ impl Folder {
         let below = target.strip_prefix(&self.path).map_err(|_| not_found())?;
         let mut steps = below.components().peekable();
         let step_flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        let mut folder: Option<OwnedFd> = None;
+        let mut directory: Option<OwnedFd> = None;
         while let Some(step) = steps.next() {
             let Component::Normal(step) = step else { return Err(not_found()) };
-            let from: BorrowedFd<'_> = folder.as_ref().unwrap_or(&self.root).as_fd();
+            let from: BorrowedFd<'_> = directory.as_ref().unwrap_or(&self.root).as_fd();
             let is_last = steps.peek().is_none();
             let step_flags = if is_last { flags | OFlags::NOFOLLOW } else { step_flags };
             let next = rustix::fs::openat(from, step, step_flags, Mode::empty())?;
             if is_last {
                 return Ok(next);
             }
-            folder = Some(next);
+            directory = Some(next);
         }
         Ok(rustix::fs::openat(&self.root, ".", flags, Mode::empty())?)
     }
 }
 
-/// openat2(2), which may say that somebody renames at the same time.
+/// openat2(2), which may say that another process renames at the same time.
 #[cfg(target_os = "linux")]
 fn beneath(root: BorrowedFd<'_>, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::ResolveFlags;
@@ -100,11 +100,11 @@ fn not_found() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-impl Disk for Folder {
+impl Disk for Directory {
     fn open(&self, name: &str) -> io::Result<Found> {
         let looked_at = self.open_beneath(name, LOOK)?;
         match FileType::from_raw_mode(rustix::fs::fstat(&looked_at)?.st_mode) {
-            FileType::Directory => return Ok(Found::Folder),
+            FileType::Directory => return Ok(Found::Directory),
             FileType::RegularFile => {}
             _ => return Err(not_found()),
         }
@@ -112,7 +112,7 @@ impl Disk for Folder {
         // Something else may have taken the name meanwhile.
         match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
             FileType::RegularFile => Ok(Found::File(Box::new(OpenFile(file.into())))),
-            FileType::Directory => Ok(Found::Folder),
+            FileType::Directory => Ok(Found::Directory),
             _ => Err(not_found()),
         }
     }
@@ -126,9 +126,9 @@ impl Disk for Folder {
     }
 
     fn list(&self, name: &str, max: usize) -> io::Result<Vec<Listed>> {
-        let folder = self.open_beneath(name, READ | OFlags::DIRECTORY)?;
+        let directory = self.open_beneath(name, READ | OFlags::DIRECTORY)?;
         let mut entries = Vec::new();
-        for entry in Dir::read_from(&folder)? {
+        for entry in Dir::read_from(&directory)? {
             let entry = entry?;
             // What has no name in UTF-8 can't be asked for.
             let Ok(name) = entry.file_name().to_str() else { continue };
@@ -136,16 +136,16 @@ impl Disk for Folder {
                 continue;
             }
             // A link says nothing here of where it leads, which may be outside.
-            let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
             let Ok(stat) = stat else { continue };
             let Stamp { length, modified, .. } = stamp(&stat);
-            let (is_folder, length) = match FileType::from_raw_mode(stat.st_mode) {
+            let (is_directory, length) = match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => (true, None),
                 FileType::RegularFile => (false, Some(length)),
                 FileType::Symlink => (false, None),
                 _ => continue,
             };
-            entries.push(Listed { name: name.to_owned(), is_folder, length, modified });
+            entries.push(Listed { name: name.to_owned(), is_directory, length, modified });
             if entries.len() == max {
                 break;
             }

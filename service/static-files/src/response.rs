@@ -16,7 +16,7 @@ use crate::entry::{Content, Entry, Variant};
 
 /// The response. `reader` is asked for when a file has to be read.
 #[inline]
-pub(crate) fn answer(
+pub(crate) fn respond(
     entry: &Entry,
     conditions: &Conditions<'_>,
     method: &Method,
@@ -55,7 +55,7 @@ fn select<'a>(entry: &'a Entry, conditions: &Conditions<'_>) -> &'a Variant {
     &entry.variants[preferred.map_or(0, |index| index + 1)]
 }
 
-/// The answer to a request without conditions.
+/// The response to a request without conditions.
 #[inline]
 pub(crate) fn whole(variant: &Variant, reader: impl FnOnce() -> Reader) -> Response {
     match &variant.content {

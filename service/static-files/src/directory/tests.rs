@@ -29,17 +29,17 @@ impl Tree {
     }
 
     /// The directory, opened in each way.
-    fn folders(&self) -> [Folder; 2] {
+    fn directories(&self) -> [Directory; 2] {
         [true, false].map(|by_kernel| {
-            let folder = Folder::open(&self.root()).unwrap();
-            Folder { by_kernel: by_kernel && folder.by_kernel, ..folder }
+            let directory = Directory::open(&self.root()).unwrap();
+            Directory { by_kernel: by_kernel && directory.by_kernel, ..directory }
         })
     }
 }
 
-fn content(folder: &Folder, name: &str) -> Result<String, io::ErrorKind> {
-    match folder.open(name).map_err(|error| error.kind())? {
-        Found::Folder => Ok("(folder)".to_owned()),
+fn content(directory: &Directory, name: &str) -> Result<String, io::ErrorKind> {
+    match directory.open(name).map_err(|error| error.kind())? {
+        Found::Directory => Ok("(directory)".to_owned()),
         Found::File(file) => {
             let mut bytes = [0; 100];
             let count = file.read_at(&mut bytes, 0).unwrap();
@@ -49,16 +49,16 @@ fn content(folder: &Folder, name: &str) -> Result<String, io::ErrorKind> {
 }
 
 #[test]
-fn files_and_folders_are_told_apart() {
+fn files_and_directories_are_told_apart() {
     let tree = Tree::new();
-    for folder in tree.folders() {
-        assert_eq!(content(&folder, "a").as_deref(), Ok("content"));
-        assert_eq!(content(&folder, "inner/b").as_deref(), Ok("inner"));
-        assert_eq!(content(&folder, "inner").as_deref(), Ok("(folder)"));
-        assert_eq!(content(&folder, "").as_deref(), Ok("(folder)"));
-        assert_eq!(content(&folder, "none"), Err(io::ErrorKind::NotFound));
-        assert!(content(&folder, "a/b").is_err());
-        assert!(content(&folder, &"n".repeat(300)).is_err());
+    for directory in tree.directories() {
+        assert_eq!(content(&directory, "a").as_deref(), Ok("content"));
+        assert_eq!(content(&directory, "inner/b").as_deref(), Ok("inner"));
+        assert_eq!(content(&directory, "inner").as_deref(), Ok("(directory)"));
+        assert_eq!(content(&directory, "").as_deref(), Ok("(directory)"));
+        assert_eq!(content(&directory, "none"), Err(io::ErrorKind::NotFound));
+        assert!(content(&directory, "a/b").is_err());
+        assert!(content(&directory, &"n".repeat(300)).is_err());
     }
 }
 
@@ -70,7 +70,7 @@ fn links_that_stay_inside_are_followed_and_others_refused() {
     symlink("a", root.join("relative")).unwrap();
     symlink("../a", root.join("inner/up")).unwrap();
     symlink(root.join("a"), root.join("absolute")).unwrap();
-    symlink(root.join("inner"), root.join("folder")).unwrap();
+    symlink(root.join("inner"), root.join("directory")).unwrap();
     symlink("../secret", root.join("out")).unwrap();
     symlink(outside.join("secret"), root.join("out-absolute")).unwrap();
     symlink("../root-beside", root.join("beside")).unwrap();
@@ -78,11 +78,11 @@ fn links_that_stay_inside_are_followed_and_others_refused() {
     symlink("/", root.join("everything")).unwrap();
     symlink("loop", root.join("loop")).unwrap();
     symlink("/proc/self/root", root.join("magic")).unwrap();
-    for folder in tree.folders() {
+    for directory in tree.directories() {
         for name in ["relative", "inner/up", "absolute"] {
-            assert_eq!(content(&folder, name).as_deref(), Ok("content"), "{name}");
+            assert_eq!(content(&directory, name).as_deref(), Ok("content"), "{name}");
         }
-        assert_eq!(content(&folder, "folder/b").as_deref(), Ok("inner"));
+        assert_eq!(content(&directory, "directory/b").as_deref(), Ok("inner"));
         for name in [
             "out",
             "out-absolute",
@@ -97,7 +97,7 @@ fn links_that_stay_inside_are_followed_and_others_refused() {
             "inner/../../secret",
             "/etc/hostname",
         ] {
-            assert!(content(&folder, name).is_err(), "{name}");
+            assert!(content(&directory, name).is_err(), "{name}");
         }
     }
 }
@@ -109,10 +109,10 @@ fn what_is_no_file_is_not_touched() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
         .unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(tree.root().join("socket")).unwrap();
-    for folder in tree.folders() {
-        assert_eq!(content(&folder, "pipe"), Err(io::ErrorKind::NotFound));
-        assert!(content(&folder, "socket").is_err());
-        let listed = folder.list("", 100).unwrap();
+    for directory in tree.directories() {
+        assert_eq!(content(&directory, "pipe"), Err(io::ErrorKind::NotFound));
+        assert!(content(&directory, "socket").is_err());
+        let listed = directory.list("", 100).unwrap();
         assert!(!listed.iter().any(|entry| entry.name == "pipe" || entry.name == "socket"));
     }
 }
@@ -120,15 +120,15 @@ fn what_is_no_file_is_not_touched() {
 #[test]
 fn a_root_that_is_swapped_stays_the_one_that_was_opened() {
     let tree = Tree::new();
-    let folders = tree.folders();
+    let directories = tree.directories();
     let moved = tree.temporary.path().join("moved");
     fs::rename(tree.root(), &moved).unwrap();
     symlink("/etc", tree.root()).unwrap();
-    let [by_kernel, checked] = &folders;
+    let [by_kernel, checked] = &directories;
     assert_eq!(content(by_kernel, "a").as_deref(), Ok("content"));
-    for folder in [by_kernel, checked] {
+    for directory in [by_kernel, checked] {
         for name in ["hostname", "passwd"] {
-            assert!(content(folder, name).is_err(), "{name}");
+            assert!(content(directory, name).is_err(), "{name}");
         }
     }
 }
@@ -137,26 +137,26 @@ fn a_root_that_is_swapped_stays_the_one_that_was_opened() {
 fn a_listing_names_what_can_be_asked_for() {
     let tree = Tree::new();
     symlink("../secret", tree.root().join("out")).unwrap();
-    for folder in tree.folders() {
-        let mut listed = folder.list("", 100).unwrap();
+    for directory in tree.directories() {
+        let mut listed = directory.list("", 100).unwrap();
         listed.sort_by(|one, other| one.name.cmp(&other.name));
         let names: Vec<_> = listed.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["a", "inner", "out"]);
         assert_eq!(listed[0].length, Some(7));
-        assert!(listed[1].is_folder);
+        assert!(listed[1].is_directory);
         assert_eq!(listed[2].length, None, "a link says nothing of what it leads to");
-        assert_eq!(folder.list("", 2).unwrap().len(), 2);
-        assert!(folder.list("a", 2).is_err());
+        assert_eq!(directory.list("", 2).unwrap().len(), 2);
+        assert!(directory.list("a", 2).is_err());
     }
 }
 
 #[test]
 fn a_stamp_tells_versions_apart() {
     let tree = Tree::new();
-    let [folder, _] = tree.folders();
-    let stamp = |name| match folder.open(name).unwrap() {
+    let [directory, _] = tree.directories();
+    let stamp = |name| match directory.open(name).unwrap() {
         Found::File(file) => file.stamp().unwrap(),
-        Found::Folder => panic!("{name} is a folder"),
+        Found::Directory => panic!("{name} is a directory"),
     };
     let before = stamp("a");
     assert_eq!(before, stamp("a"));
@@ -170,14 +170,14 @@ fn a_stamp_tells_versions_apart() {
 #[cfg(target_os = "linux")]
 fn what_the_system_remembers_to_be_missing_needs_no_disk() {
     let tree = Tree::new();
-    let [folder, _] = tree.folders();
-    assert!(!folder.is_missing_now("a") && !folder.is_missing_now("inner"));
+    let [directory, _] = tree.directories();
+    assert!(!directory.is_missing_now("a") && !directory.is_missing_now("inner"));
     for name in ["none", "none/below"] {
-        assert!(content(&folder, name).is_err(), "{name}");
-        if folder.by_kernel {
-            assert!(folder.is_missing_now(name), "{name}: it was looked up just now");
+        assert!(content(&directory, name).is_err(), "{name}");
+        if directory.by_kernel {
+            assert!(directory.is_missing_now(name), "{name}: it was looked up just now");
         }
     }
     fs::write(tree.root().join("none"), "it is there now").unwrap();
-    assert!(!folder.is_missing_now("none"));
+    assert!(!directory.is_missing_now("none"));
 }
