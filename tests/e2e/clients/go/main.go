@@ -87,7 +87,7 @@ func check(client *http.Client, w way) error {
 			return fmt.Errorf("GET %d: %w", size, err)
 		}
 		if !bytes.Equal(content, bytes.Repeat([]byte{'x'}, size)) {
-			return fmt.Errorf("GET %d: wrong content of %d octets", size, len(content))
+			return fmt.Errorf("GET %d: wrong content of %d bytes", size, len(content))
 		}
 		for _, known := range []bool{true, false} {
 			if err := echo(client, w, size, int64(size), known); err != nil {
@@ -141,7 +141,7 @@ func together(client *http.Client, w way) error {
 	return <-mistakes
 }
 
-// echo posts random octets and compares their hash with that of what comes back.
+// echo posts random bytes and compares their hash with that of what comes back.
 func echo(client *http.Client, w way, size int, seed int64, known bool) error {
 	sent := make([]byte, size)
 	rand.New(rand.NewSource(seed)).Read(sent)
@@ -154,7 +154,7 @@ func echo(client *http.Client, w way, size int, seed int64, known bool) error {
 		return err
 	}
 	if response.StatusCode != 200 || sha256.Sum256(got) != sha256.Sum256(sent) {
-		return fmt.Errorf("status %d, %d octets of %d", response.StatusCode, len(got), size)
+		return fmt.Errorf("status %d, %d bytes of %d", response.StatusCode, len(got), size)
 	}
 	return nil
 }

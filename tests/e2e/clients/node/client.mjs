@@ -75,7 +75,7 @@ async function check(way, { ask, end }) {
     assert.ok(got.content.equals(Buffer.alloc(size, "x")), `GET ${size}`);
     const sent = randomBytes(size);
     const echoed = await ask("POST", "/echo", sent);
-    assert.ok(echoed.content.equals(sent), `POST ${size}: ${echoed.content.length} octets`);
+    assert.ok(echoed.content.equals(sent), `POST ${size}: ${echoed.content.length} bytes`);
   }
   const together = Array.from({ length: 100 }, async (_, index) => {
     const sent = randomBytes(1000 * index);

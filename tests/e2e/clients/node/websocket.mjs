@@ -85,7 +85,7 @@ async function talk(session, number) {
     const sent = randomBytes(size);
     stream.write(frame(2, sent));
     const message = await next();
-    assert.ok(message.content.equals(sent), `${size} octets`);
+    assert.ok(message.content.equals(sent), `${size} bytes`);
   }
   stream.write(frame(9, Buffer.from("p")));
   assert.deepEqual(await next(), { opcode: 10, content: Buffer.from("p") });

@@ -44,6 +44,9 @@ HELD = 20
 # An attack of which less than this gets through is held back by the server's windows or limits, in bits per second.
 HELD_BACK_BPS = 5e6
 
+# Datagrams that an attack makes at least, however little of a processor it gets.
+LEAST = 100
+
 # Clients that send their first packet and nothing else.
 SILENT = 900
 
@@ -693,7 +696,8 @@ def flood(server, attack, seconds):
     before = (server.cpu_s(), server.memory())
     ends, peers, begun_s = {}, [], time.monotonic()
     until = begun_s + seconds
-    while time.monotonic() < until:
+    latest, least = begun_s + 20 * seconds, LEAST
+    while time.monotonic() < (until if least <= 0 else latest):
         peer = Peer(server.address, server.path)
         peers.append(peer)
         try:
@@ -701,7 +705,8 @@ def flood(server, attack, seconds):
             ends["connections"] = ends.get("connections", 0) + 1
             made = attack(peer)
             count = 0
-            while time.monotonic() < until:
+            while time.monotonic() < (until if least <= 0 else latest):
+                least -= 1
                 payload = next(made)
                 if payload is None:
                     peer.receive(0.002)

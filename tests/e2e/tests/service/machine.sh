@@ -18,9 +18,9 @@ mount -t devpts -o newinstance,ptmxmode=666 devpts /mnt/dev/pts
 ln -s pts/ptmx /mnt/dev/ptmx
 ln -s /proc/self/fd /mnt/dev/fd
 mount --move /mnt/dev /dev
-for folder in etc var tmp usr/local; do
-    mkdir -p "/mnt/$folder/upper" "/mnt/$folder/work"
-    mount -t overlay overlay -o "lowerdir=/$folder,upperdir=/mnt/$folder/upper,workdir=/mnt/$folder/work" "/$folder"
+for directory in etc var tmp usr/local; do
+    mkdir -p "/mnt/$directory/upper" "/mnt/$directory/work"
+    mount -t overlay overlay -o "lowerdir=/$directory,upperdir=/mnt/$directory/upper,workdir=/mnt/$directory/work" "/$directory"
 done
 mount -t proc proc /proc
 mount --bind /proc/sys /proc/sys

@@ -241,12 +241,17 @@ fn end(mut child: Child) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inherit::Inheritance;
     use super::*;
 
     fn upgrade(script: &str) -> Upgrade {
+        upgrade_to("/bin/sh".into(), vec!["-c".into(), script.into()])
+    }
+
+    fn upgrade_to(program: PathBuf, arguments: Vec<OsString>) -> Upgrade {
         Upgrade {
-            program: "/bin/sh".into(),
-            arguments: vec!["-c".into(), script.into()],
+            program,
+            arguments,
             patience: Duration::from_secs(30),
             sockets: Vec::new(),
             is_managed: false,
@@ -261,15 +266,25 @@ mod tests {
     /// Runs one to its end.
     fn result(mut upgrade: Upgrade) -> Result<u32, String> {
         let (sender, receiver) = std::sync::mpsc::channel();
-        upgrade.begin(none, move || sender.send(()).expect("somebody waits"))?;
+        upgrade.begin(none, move || sender.send(()).expect("the test waits"))?;
         receiver.recv().expect("it comes to an end");
         upgrade.finish()
     }
 
     #[test]
     fn a_successor_says_when_it_is_ready() {
-        let script = "echo ready >&$(echo \"$BOLIDE_HANDED_ON\" | sed -n 's/^ready //p')";
-        assert!(result(upgrade(script)).is_ok());
+        let name = "serve::upgrade::tests::plays_a_successor";
+        let arguments = vec![name.into(), "--exact".into()];
+        assert!(result(upgrade_to(env::current_exe().unwrap(), arguments)).is_ok());
+    }
+
+    /// Not a test where an upgrade has started it: the successor.
+    #[test]
+    fn plays_a_successor() {
+        let dealt = Inheritance::from_environment().unwrap().deal(&[], false).unwrap();
+        if let Some(ready) = dealt.ready {
+            ready.say();
+        }
     }
 
     #[test]

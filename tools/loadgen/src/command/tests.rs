@@ -123,7 +123,8 @@ fn the_phases_follow_the_schedule_and_a_stop_ends_them() {
 
 #[test]
 fn every_file_is_written_and_reads_back() {
-    let directory = std::env::temp_dir().join(format!("bolide-load-{}", std::process::id()));
+    let directory =
+        std::env::temp_dir().join(format!("bolide-load-command-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let at = |name: &str| directory.join(name).display().to_string();
     let line = format!(

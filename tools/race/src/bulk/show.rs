@@ -276,7 +276,7 @@ mod tests {
     fn the_pages_of_published_results_are_made_from_them() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
         let directory =
-            std::env::temp_dir().join(format!("bolide-published-{}", std::process::id()));
+            std::env::temp_dir().join(format!("bolide-published-bulk-{}", std::process::id()));
         let mut pages = 0;
         for table in fs::read_dir(results).unwrap() {
             let table = table.unwrap().path();
