@@ -208,6 +208,8 @@ impl Client {
 
     /// Makes exchanges, all at once.
     fn exchange(&mut self, exchanges: &[Exchange<'_>]) {
+        // What allows as many streams may be on its way.
+        self.run(|peer| peer.quic.peer_streams_left_bidi() >= exchanges.len() as u64);
         let mut begun = Vec::new();
         for exchange in exchanges {
             let head = [
