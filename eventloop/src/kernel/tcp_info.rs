@@ -168,7 +168,7 @@ tcp_info! {
     delivered = tcpi_delivered,
     /// Of these, segments marked by ECN.
     delivered_ce = tcpi_delivered_ce,
-    /// Bytes sent, again and again included.
+    /// Bytes sent, retransmissions included.
     bytes_sent = tcpi_bytes_sent,
     /// Bytes sent again.
     bytes_retrans = tcpi_bytes_retrans,

@@ -67,7 +67,7 @@ impl Current {
 }
 
 impl ServerTls {
-    /// Settings of a server with `identity`, whatever name is asked for, and ask no client who it is.
+    /// Settings of a server that shows `identity`, whatever name is asked for, and asks no client who it is.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Heads of responses that come again and again, in the form in which connections remember them.
+//! Heads of responses that are sent repeatedly, in the form in which connections remember them.
 //!
 //! Most responses of a service have the same few fields. Their map is made anew for each of them, but once the same
 //! lines have come twice they are [`Fields`], of which the engine sends what it sent before.

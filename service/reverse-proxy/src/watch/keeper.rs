@@ -23,7 +23,7 @@ impl Drop for Keeper {
     }
 }
 
-/// Something to be done again and again.
+/// Something to be done repeatedly.
 struct Errand {
     due: Instant,
     period: Duration,

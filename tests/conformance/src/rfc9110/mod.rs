@@ -14,7 +14,7 @@ pub fn all() -> Vec<Case> {
     [section_6_6::cases(), section_9_3::cases(), section_10_1::cases()].concat()
 }
 
-/// Those about files, for a server of the directory of [`directory`](crate::directory).
+/// Those about files, for a server of what is in [`directory`](crate::directory).
 pub fn of_files() -> Vec<Case> {
     [section_13::cases(), section_14::cases(), section_17_3::cases()].concat()
 }

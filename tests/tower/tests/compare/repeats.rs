@@ -1,4 +1,4 @@
-//! Responses that come again and again: both servers say the same each time, and Bolide in the same bytes.
+//! Responses that are sent repeatedly: both servers say the same each time, and Bolide in the same bytes.
 
 use crate::app::app;
 use crate::pair::{Client, Pair};

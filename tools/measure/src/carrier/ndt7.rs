@@ -51,7 +51,7 @@ pub(super) struct Ndt7 {
     direction: Direction,
     codec: Codec,
     is_open: bool,
-    /// Of an upload: the next message, encoded. Its bytes are sent again and again: their mask was not
+    /// Of an upload: the next message, encoded. Its bytes are sent repeatedly: their mask was not
     /// to be guessed and their content is zeros, so no peer can choose what is on the wire (RFC 6455 §10.3).
     frame: Bytes,
     message_bytes: usize,
