@@ -1,16 +1,11 @@
 //! Fast, long bodies are read in large pieces, and nothing waits for bytes that don't come.
 
-#![cfg(any(target_os = "linux", target_os = "android"))]
-#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
-
-mod echo;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use crate::echo::{Echo, Message};
 use bolide_eventloop::{Config, Handle, Limits, Listeners, Stats, limits, run};
-use echo::{Echo, Message};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const PATIENCE: Duration = Duration::from_secs(20);

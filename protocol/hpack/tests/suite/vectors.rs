@@ -1,6 +1,6 @@
 //! RFC 7541 §6: blocks of foreign encoders, and our blocks as foreign decoders understood them.
 //!
-//! `vectors/README.md` says how the files were made and how to read them.
+//! `../vectors/README.md` says how the files were made and how to read them.
 
 use std::fmt::Write as _;
 
@@ -117,17 +117,17 @@ fn encode(encoder: &mut Encoder, lines: &[Line]) -> Vec<u8> {
 
 #[test]
 fn blocks_of_nghttp2() {
-    decodes(include_str!("vectors/nghttp2.txt"));
+    decodes(include_str!("../vectors/nghttp2.txt"));
 }
 
 #[test]
 fn blocks_of_go() {
-    decodes(include_str!("vectors/go.txt"));
+    decodes(include_str!("../vectors/go.txt"));
 }
 
 #[test]
 fn blocks_of_ours() {
-    decodes(include_str!("vectors/bolide.txt"));
+    decodes(include_str!("../vectors/bolide.txt"));
 }
 
 /// Byte for byte what nghttp2 and Go have decoded. When the encoder is changed on purpose, both
@@ -136,7 +136,7 @@ fn blocks_of_ours() {
 fn our_encoder_makes_the_blocks_that_foreign_decoders_have_understood() {
     let mut encoder = Encoder::new();
     let (mut got, mut expected, mut told) = (String::new(), String::new(), String::new());
-    for step in steps(include_str!("vectors/stories.txt")) {
+    for step in steps(include_str!("../vectors/stories.txt")) {
         match step {
             Step::Story(name) => (encoder, told) = (Encoder::new(), name),
             Step::TableBytes(bytes) => encoder.set_peer_table_bytes(bytes),
@@ -146,7 +146,7 @@ fn our_encoder_makes_the_blocks_that_foreign_decoders_have_understood() {
             }
         }
     }
-    for step in steps(include_str!("vectors/bolide.txt")) {
+    for step in steps(include_str!("../vectors/bolide.txt")) {
         match step {
             Step::Story(name) => told = name,
             Step::TableBytes(_) => {}

@@ -1,16 +1,12 @@
-//! The loop over real sockets.
-
-#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
-
-mod echo;
+//! Connections that are accepted, of TCP and Unix sockets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use crate::echo::{Echo, MAILS, Message};
 use bolide_eventloop::{Address, Config, Handle, Limits, Listeners, Stats, limits, run};
-use echo::{Echo, MAILS, Message};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const PATIENCE: Duration = Duration::from_secs(20);

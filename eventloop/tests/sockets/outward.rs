@@ -1,7 +1,5 @@
 //! Connections that the loop makes itself, and its alarm, over real sockets.
 
-#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;

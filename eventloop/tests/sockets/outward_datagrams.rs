@@ -1,8 +1,6 @@
 //! Connections of datagrams that the loop begins, over the loopback interface: the first byte of a datagram says which
 //! connection it is for.
 
-#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

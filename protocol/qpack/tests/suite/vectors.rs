@@ -1,6 +1,6 @@
 //! RFC 9204 §4.5: sections of a foreign encoder, and our sections as a foreign decoder understood them.
 //!
-//! `vectors/README.md` says how the files were made and how to read them.
+//! `../vectors/README.md` says how the files were made and how to read them.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ fn unescape(text: &str) -> Vec<u8> {
 fn stories() -> Vec<Vec<Vec<Line>>> {
     let mut stories: Vec<Vec<Vec<_>>> = Vec::new();
     let mut inside = false;
-    for text in include_str!("../../hpack/tests/vectors/stories.txt").lines() {
+    for text in include_str!("../../../hpack/tests/vectors/stories.txt").lines() {
         match (text, stories.last_mut()) {
             ("", _) => inside = false,
             (_, Some(story)) if inside => {
@@ -96,12 +96,12 @@ fn decodes(file: &str) {
 
 #[test]
 fn sections_of_ls_qpack() {
-    decodes(include_str!("vectors/ls-qpack.txt"));
+    decodes(include_str!("../vectors/ls-qpack.txt"));
 }
 
 #[test]
 fn sections_of_ours() {
-    decodes(include_str!("vectors/bolide.txt"));
+    decodes(include_str!("../vectors/bolide.txt"));
 }
 
 /// Our sections, each of which the decoder acknowledges before the next.
