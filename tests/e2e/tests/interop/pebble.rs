@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bolide_launcher::{Finished, Server, find, run, scratch};
+use fastrand::Rng;
 use rcgen::{CertificateParams, KeyPair, SanType};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -164,14 +165,19 @@ respond = "pong"
     }
 }
 
-/// Unused ports, for TCP and UDP: all are bound before one is free again.
+/// Unused ports, for TCP and UDP: all are bound before one is free again. They are below those that the system gives to the
+/// clients and servers of other tests.
 fn free_ports() -> [u16; 6] {
-    let sockets = [(); 6].map(|()| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        (port, listener, UdpSocket::bind(("127.0.0.1", port)))
-    });
-    sockets.map(|(port, ..)| port)
+    let mut random = Rng::new();
+    let mut bound = || loop {
+        let port = random.u16(10_000..20_000);
+        let at = (Ipv4Addr::LOCALHOST, port);
+        let (tcp, udp) = (TcpListener::bind(at), UdpSocket::bind(at));
+        if tcp.is_ok() && udp.is_ok() {
+            return (port, tcp, udp);
+        }
+    };
+    [(); 6].map(|()| bound()).map(|(port, ..)| port)
 }
 
 fn start(configuration: &str) -> Server {
