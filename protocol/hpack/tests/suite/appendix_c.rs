@@ -3,11 +3,6 @@
 use bolide_hpack::{Decoder, EachField, Encoder, Pseudo};
 use bolide_semantics::{FieldName, FieldRef};
 
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
-    digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
-}
-
 /// Decodes the block, compares the lines, the size of the table and the mark of secrecy.
 #[track_caller]
 fn check(decoder: &mut Decoder, hex: &str, lines: &[(&str, &str)], table_bytes: usize) {
@@ -19,7 +14,7 @@ fn check(decoder: &mut Decoder, hex: &str, lines: &[(&str, &str)], table_bytes: 
         assert_eq!(field.never_indexed, *name == "password");
         true
     };
-    decoder.decode(&bytes(hex), &mut EachField::new(compare)).expect("an example of the RFC");
+    decoder.decode(&crate::hex(hex), &mut EachField::new(compare)).expect("an example of the RFC");
     assert_eq!(left.next(), None);
     assert_eq!(decoder.table_bytes(), table_bytes);
 }
@@ -86,7 +81,7 @@ fn c4_is_what_the_encoder_makes_of_these_requests() {
                 encoder.field(&FieldRef { known, name, value, sensitive: false }, &mut out);
             }
         }
-        assert_eq!(out, bytes(hex));
+        assert_eq!(out, crate::hex(hex));
     }
 }
 

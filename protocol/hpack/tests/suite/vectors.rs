@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use bolide_hpack::{Decoder, EachField, Encoder, NameKind, Pseudo};
 use bolide_semantics::{FieldName, FieldRef};
 
+use crate::hex;
+
 struct Line {
     name: String,
     value: Vec<u8>,
@@ -17,11 +19,6 @@ enum Step {
     Story(String),
     TableBytes(u32),
     Block { bytes: Vec<u8>, lines: Vec<Line> },
-}
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
-    digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
 fn unescape(text: &str) -> Vec<u8> {

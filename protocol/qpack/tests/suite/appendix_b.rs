@@ -3,12 +3,7 @@
 use bolide_hpack::EachField;
 use bolide_qpack::{Decoded, Decoder};
 
-type Fields = EachField<fn(bolide_hpack::DecodedField<'_>) -> bool>;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
-    digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
-}
+use crate::{Fields, hex};
 
 fn section(
     decoder: &mut Decoder,

@@ -4,7 +4,7 @@ use bolide_hpack::{EachField, integer};
 use bolide_qpack::{Decoded, Decoder, Encoder, Error, ErrorKind, limits};
 use bolide_semantics::FieldRef;
 
-type Fields = EachField<fn(bolide_hpack::DecodedField<'_>) -> bool>;
+use crate::Fields;
 
 fn read(decoder: &mut Decoder, bytes: &[u8]) -> Result<Decoded, Error> {
     decoder.decode(0, bytes, &mut EachField::new(|_| true), &mut Vec::new())

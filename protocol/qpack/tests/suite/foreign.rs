@@ -9,7 +9,7 @@ use bolide_launcher::{root, skip};
 use bolide_qpack::{Decoded, Decoder, Encoder};
 use bolide_semantics::FieldRef;
 
-type Fields = EachField<fn(DecodedField<'_>) -> bool>;
+use crate::Fields;
 
 const SECTIONS_COUNT: u64 = 60;
 

@@ -6,7 +6,8 @@ use bolide_qpack::{Decoded, Decoder, Encoder};
 use bolide_semantics::{FieldName, FieldRef, NameKind};
 use proptest::prelude::*;
 
-type Fields = EachField<fn(bolide_hpack::DecodedField<'_>) -> bool>;
+use crate::Fields;
+
 type Lines = Vec<(String, Vec<u8>, bool)>;
 
 fn encode(encoder: &mut Encoder, stream: u64, lines: &Lines) -> Vec<u8> {

@@ -8,15 +8,10 @@ use bolide_hpack::EachField;
 use bolide_qpack::{Decoded, Decoder, Encoder};
 use bolide_semantics::{FieldName, FieldRef, NameKind};
 
+use crate::{Fields, hex};
+
 /// Name, value, and whether it is never indexed.
 type Line = (String, Vec<u8>, bool);
-type Fields = EachField<fn(bolide_hpack::DecodedField<'_>) -> bool>;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
-    digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
-}
-
 fn unescape(text: &str) -> Vec<u8> {
     let mut parts = text.split('%');
     let mut value = parts.next().unwrap_or_default().as_bytes().to_vec();
