@@ -9,3 +9,4 @@ mod ndt7;
 mod responsiveness;
 #[cfg(test)]
 mod served;
+mod sizes;

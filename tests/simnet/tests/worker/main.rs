@@ -1,0 +1,4 @@
+//! A worker in any network, by seed.
+
+mod echo;
+mod relay;
