@@ -29,7 +29,7 @@ const STARTS: &[&str] = &["Whether", "What", "Who", "Whose", "Where"];
 
 /// Words that no line of code has, but for names that others gave.
 const NAMES: &[(&str, &str, &[&str])] = &[
-    ("octet", "byte", &["octet-stream", ".octets()", "octets=", "random-octets", "every octet"]),
+    ("octet", "byte", &["octet-stream", ".octets()", "octets="]),
     ("folder", "directory", &[]),
     ("an answer", "a response", &[]),
     ("the answer", "the response", &[]),
