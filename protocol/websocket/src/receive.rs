@@ -28,7 +28,7 @@ impl Codec {
             match self.step(input) {
                 Ok(Step::Again) => {}
                 Ok(Step::Starved) => return None,
-                // What comes behind our close frame is not looked at, but for the response to it.
+                // What comes behind our close frame is not looked at, but for the reply to it.
                 Ok(Step::Report(Event::Message { .. })) if self.close_sent => {}
                 Ok(Step::Report(event)) => return Some(event),
                 Err(failure) => {

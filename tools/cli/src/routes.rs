@@ -44,7 +44,7 @@ pub(crate) struct Route {
     pub(crate) hosts: Vec<String>,
     /// With a slash at its end: for everything below it.
     pub(crate) path: String,
-    pub(crate) action: Action,
+    pub(crate) action: RouteAction,
     pub(crate) site: SiteRules,
     /// Conditions for clients, and limits of their requests.
     pub(crate) access: Access,
@@ -82,7 +82,7 @@ impl Route {
 
 /// Response of a route.
 #[derive(Debug, Clone)]
-pub(crate) enum Action {
+pub(crate) enum RouteAction {
     Builtin(Builtin),
     /// Files, and the number of the upstreams that are asked for what has no file.
     Files {
@@ -143,14 +143,14 @@ impl Arguments {
             (None, None) => return Ok(None),
             (Some(files), other) => {
                 if other.is_none() && !self.builtin {
-                    routes.push(below(Action::Builtin(Builtin::Ping)));
+                    routes.push(below(RouteAction::Builtin(Builtin::Ping)));
                 }
-                routes.push(below(Action::Files { files, other }));
+                routes.push(below(RouteAction::Files { files, other }));
             }
-            (None, Some(number)) => routes.push(below(Action::Proxy(number))),
+            (None, Some(number)) => routes.push(below(RouteAction::Proxy(number))),
         }
         if self.builtin {
-            routes.push(below(Action::Builtin(Builtin::All)));
+            routes.push(below(RouteAction::Builtin(Builtin::All)));
         }
         Ok(Some(Routes::new(routes, settings.into_iter().collect())))
     }
@@ -182,7 +182,7 @@ impl Arguments {
 impl Routes {
     /// A path to try first: that of the site, or the one of the built-in routes that is made for it.
     pub(crate) fn path_to_try(&self) -> &'static str {
-        let is_builtin = |route: &Route| matches!(route.action, Action::Builtin(_));
+        let is_builtin = |route: &Route| matches!(route.action, RouteAction::Builtin(_));
         if self.routes.iter().all(is_builtin) { "/ping" } else { "/" }
     }
 
@@ -212,7 +212,7 @@ impl Routes {
 
     /// The built-in routes alone.
     pub(crate) fn builtin() -> Self {
-        let action = Action::Builtin(Builtin::All);
+        let action = RouteAction::Builtin(Builtin::All);
         let (hosts, path) = (Vec::new(), "/".to_owned());
         let (site, access) = (SiteRules::default(), Access::default());
         Self::new(vec![Route { hosts, path, action, site, access }], Vec::new())
@@ -304,28 +304,28 @@ impl Routes {
         let own: Vec<&Route> = of_tier.iter().filter(is_of_host).copied().collect();
         let has_files = own
             .iter()
-            .any(|route| route.path == "/" && matches!(route.action, Action::Files { .. }));
+            .any(|route| route.path == "/" && matches!(route.action, RouteAction::Files { .. }));
         let mut router = Router::new();
         // Theirs are exact paths: they win over what stands above them.
         for route in &own {
             router = match route.action {
-                Action::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
-                Action::Builtin(Builtin::All) if has_files => {
+                RouteAction::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
+                RouteAction::Builtin(Builtin::All) if has_files => {
                     bolide_measurement::endpoints_with(router, &self.builtin)
                 }
-                Action::Builtin(Builtin::All) => {
+                RouteAction::Builtin(Builtin::All) => {
                     bolide_measurement::routes_with(router, &self.builtin)
                 }
                 _ => router,
             };
         }
-        let has_builtin = own.iter().any(|route| matches!(route.action, Action::Builtin(_)));
+        let has_builtin = own.iter().any(|route| matches!(route.action, RouteAction::Builtin(_)));
         let has_below = own.iter().any(|route| route.path != "/" && route.path.ends_with('/'));
         // As routes of their own, files can be next to the built-in ones; but they would win over
         // what else stands above a path.
         let files_are_routes = has_builtin && !has_below;
         // These are in the router already.
-        let is_builtin = |route: &&Route| matches!(route.action, Action::Builtin(_));
+        let is_builtin = |route: &&Route| matches!(route.action, RouteAction::Builtin(_));
         let own: Vec<&Route> = own.into_iter().filter(|route| !is_builtin(route)).collect();
         for (at, route) in own.iter().enumerate() {
             let bare = route.path.trim_end_matches('/');
@@ -370,7 +370,7 @@ fn add(
     files_are_routes: bool,
 ) -> Router {
     let path = &route.path;
-    let Action::Files { files, other } = &route.action else {
+    let RouteAction::Files { files, other } = &route.action else {
         return match handler(route, proxies) {
             Some(handler) => put(router, path, Shared(handler)),
             None => router,
@@ -422,7 +422,7 @@ fn add_ruled(
         tried.add(route.site.conditions.clone(), handler);
     }
     let handler = Shared(Rc::new(tried));
-    match routes.iter().find(|route| matches!(route.action, Action::Files { .. })) {
+    match routes.iter().find(|route| matches!(route.action, RouteAction::Files { .. })) {
         Some(route) => router = put_files(router, route, handler, bare_is_free),
         None => router = put(router, &routes[0].path, handler),
     }
@@ -432,7 +432,7 @@ fn add_ruled(
 /// Adds the handler of a route; that of files also responds to their path without the slash.
 fn put_files(router: Router, route: &Route, handler: Shared, bare_is_free: bool) -> Router {
     let bare = route.path.trim_end_matches('/');
-    if bare_is_free && !bare.is_empty() && matches!(route.action, Action::Files { .. }) {
+    if bare_is_free && !bare.is_empty() && matches!(route.action, RouteAction::Files { .. }) {
         return put(router.any(bare, handler.clone()), &route.path, handler);
     }
     put(router, &route.path, handler)
@@ -441,8 +441,8 @@ fn put_files(router: Router, route: &Route, handler: Shared, bare_is_free: bool)
 /// The handler of a route, without its rules; none for built-in routes, which are several.
 fn handler(route: &Route, proxies: &[Proxy]) -> Option<Rc<dyn Handler>> {
     Some(match &route.action {
-        Action::Builtin(_) => return None,
-        Action::Files { files, other } => {
+        RouteAction::Builtin(_) => return None,
+        RouteAction::Files { files, other } => {
             let other = other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
             if route.site.rules.rewrite.is_empty() {
                 Rc::new(files.handler(other))
@@ -451,9 +451,9 @@ fn handler(route: &Route, proxies: &[Proxy]) -> Option<Rc<dyn Handler>> {
                 Rc::new(files.clone().under("/").handler(other))
             }
         }
-        Action::Proxy(number) => Rc::new(proxies[*number].clone()),
-        Action::Redirect(redirect) => Rc::new(redirect.clone()),
-        Action::Respond { text, media_type, status, retry_after } => {
+        RouteAction::Proxy(number) => Rc::new(proxies[*number].clone()),
+        RouteAction::Redirect(redirect) => Rc::new(redirect.clone()),
+        RouteAction::Respond { text, media_type, status, retry_after } => {
             let (text, media_type, status) = (text.clone(), media_type.clone(), *status);
             let retry_after = retry_after.clone();
             Rc::new(move |_: &mut Request<'_>| {

@@ -24,8 +24,8 @@ const PIECE_BYTES: usize = 1024 * 1024;
 /// Size that is asked for when only the time limits it: more than any path carries in it, in bytes (1 PiB).
 const ENDLESS_BYTES: u64 = 1 << 50;
 
-/// Bytes that are read of a server's response at most.
-const RESPONSE_BYTES: usize = 256;
+/// Bytes that are read of a server's reply at most.
+const REPLY_BYTES: usize = 256;
 
 /// How long a read or a write waits before the time is looked at.
 const WAIT: Duration = Duration::from_millis(50);
@@ -284,20 +284,20 @@ impl Raw {
             }
         }
         socket.shutdown(Shutdown::Write).map_err(|error| error.to_string())?;
-        let mut response = Vec::new();
+        let mut reply = Vec::new();
         moving.moved = Instant::now();
-        while response.len() < RESPONSE_BYTES {
+        while reply.len() < REPLY_BYTES {
             if moving.is_stopped() {
                 return Ok(());
             }
-            let mut rest = [0; RESPONSE_BYTES];
+            let mut rest = [0; REPLY_BYTES];
             match socket.read(&mut rest) {
                 Ok(0) => break,
-                Ok(count) => response.extend_from_slice(&rest[..count]),
+                Ok(count) => reply.extend_from_slice(&rest[..count]),
                 Err(error) => self.waited(moving, &error)?,
             }
         }
-        counted(&String::from_utf8_lossy(&response), moving.bytes)
+        counted(&String::from_utf8_lossy(&reply), moving.bytes)
     }
 
     /// Tells a wait that was too long from a failure.

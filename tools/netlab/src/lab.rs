@@ -234,7 +234,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// If the node can't be entered from here, or there is no response within `time`.
+    /// If the node can't be entered from here, or there is no reply within `time`.
     pub fn connect(
         &self,
         node: Node,

@@ -13,7 +13,7 @@ fn shut_down(subject: &mut Subject) {
     subject.with(|connection: &mut Connection, cx: &mut Context<'_>| connection.shut_down(cx));
 }
 
-fn response_to_ping(subject: &mut Subject) -> Vec<u8> {
+fn reply_to_ping(subject: &mut Subject) -> Vec<u8> {
     let frames = subject.sent();
     assert_eq!(frames.iter().map(|frame| frame.kind).collect::<Vec<_>>(), [GOAWAY, PING]);
     assert_eq!((frames[0].u32_at(0), frames[0].u32_at(4)), (0x7fff_ffff, NO_ERROR));
@@ -26,9 +26,9 @@ fn a_server_leaves_in_two_steps() {
     server.feed(&raw::get(1));
     shut_down(&mut server);
     shut_down(&mut server);
-    let response = response_to_ping(&mut server);
+    let reply = reply_to_ping(&mut server);
     // A request that crossed the first GOAWAY is served, one behind the second is not.
-    let seen = server.feed(&[raw::get(3), response, raw::get(5)].concat());
+    let seen = server.feed(&[raw::get(3), reply, raw::get(5)].concat());
     assert!(matches!(seen[..], [Seen::Head(3, ..)]), "{seen:?}");
     let last = server.sent_one();
     assert_eq!((last.kind, last.u32_at(0), last.u32_at(4)), (GOAWAY, 3, NO_ERROR));
@@ -44,12 +44,12 @@ fn an_idle_server_leaves_after_the_ping() {
     let mut server = Subject::server();
     shut_down(&mut server);
     assert_eq!(server.turn(), []);
-    let response = response_to_ping(&mut server);
-    assert_eq!(server.feed(&response), [Seen::Closed("drained")]);
+    let reply = reply_to_ping(&mut server);
+    assert_eq!(server.feed(&reply), [Seen::Closed("drained")]);
 }
 
 #[test]
-fn a_ping_without_response_delays_for_a_second_only() {
+fn a_ping_without_reply_delays_for_a_second_only() {
     let mut server = Subject::server();
     shut_down(&mut server);
     assert_eq!(server.turn(), []);

@@ -271,7 +271,9 @@ const AVERAGED_AGREES: f64 = 0.02;
 
 /// The median of each part is that of its path, which is twice as long as the next shorter one.
 fn each_has_its_path(parts: &Value) -> Result<(), String> {
-    for (part, path_ms) in parts.as_array().into_iter().flatten().zip(PATHS_MS) {
+    let parts = parts.as_array().expect("a list");
+    assert_eq!(parts.len(), PATHS_MS.len());
+    for (part, path_ms) in parts.iter().zip(PATHS_MS) {
         let (path, median) = (path_ms as f64 * 1e6, number(part, "/latency/percentiles_ns/p50"));
         if !(path..2.0 * path).contains(&median) {
             return Err(format!("{path_ms} ms: {part}"));

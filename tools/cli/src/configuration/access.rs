@@ -14,7 +14,7 @@ use bolide_site::{Direction, check_name};
 use super::document::Section;
 use super::ingress::networks;
 use super::value::{Range, Setting};
-use crate::routes::Action;
+use crate::routes::RouteAction;
 
 const KEYS: [&str; 9] = [
     "allow",
@@ -29,8 +29,9 @@ const KEYS: [&str; 9] = [
 ];
 
 /// Reads them.
-pub(super) fn read(section: &mut Section<'_>, action: &Action) -> Result<Access, String> {
-    if let (Action::Builtin(_), Some(key)) = (action, KEYS.iter().find(|key| section.has(key))) {
+pub(super) fn read(section: &mut Section<'_>, action: &RouteAction) -> Result<Access, String> {
+    if let (RouteAction::Builtin(_), Some(key)) = (action, KEYS.iter().find(|key| section.has(key)))
+    {
         let what = format!("`{key}` is not for built-in routes: they are open to everyone");
         return Err(section.place_of(key).mistake(what));
     }

@@ -10,7 +10,7 @@ use bolide_site::{Conditions, Scheme};
 use super::listen::Listen;
 use super::redirects;
 use super::route::Placed;
-use crate::routes::Action;
+use crate::routes::RouteAction;
 
 /// Finds the first mistake of routes among themselves and with their listeners.
 pub(super) fn check(
@@ -30,13 +30,13 @@ pub(super) fn check(
             return Err(one.place.mistake(what));
         }
         match &one.route.action {
-            Action::Redirect(redirect) => {
+            RouteAction::Redirect(redirect) => {
                 let schemes = schemes(one, listen, says_scheme);
                 if let Some(what) = redirects::circle(one, redirect, placed, &schemes) {
                     return Err(one.place.mistake(what));
                 }
             }
-            Action::Proxy(number) | Action::Files { other: Some(number), .. } => {
+            RouteAction::Proxy(number) | RouteAction::Files { other: Some(number), .. } => {
                 for upstream in proxies[*number].stats() {
                     if let Some(own) = listen.iter().find(|own| is_own(&upstream.name, own)) {
                         let what = format!(
@@ -58,7 +58,7 @@ pub(super) fn check(
 /// The route that takes the requests of another one because it comes before those of every host, by whichever of these
 /// schemes they come.
 fn hiding<'p>(one: &Placed, placed: &'p [Placed], schemes: &[bool]) -> Option<&'p Placed> {
-    if one.route.comes_first() || matches!(one.route.action, Action::Builtin(_)) {
+    if one.route.comes_first() || matches!(one.route.action, RouteAction::Builtin(_)) {
         return None;
     }
     let before: Vec<&Placed> =

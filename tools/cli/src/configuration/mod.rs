@@ -32,7 +32,7 @@ use bolide_measurement::Ndt7Settings;
 use bolide_site::Rules;
 
 use crate::observe;
-use crate::routes::{Action, Route, Routes};
+use crate::routes::{Route, RouteAction, Routes};
 use choice::choice;
 use document::{Document, Section};
 use limit_tables::WebSocketLimits;
@@ -239,7 +239,7 @@ impl Places {
     fn of(placed: &route::Placed) -> Self {
         let Route { hosts, path, action, .. } = &placed.route;
         let mut bare = vec![path.as_str()];
-        if let Action::Files { .. } = action {
+        if let RouteAction::Files { .. } = action {
             bare.push(path.trim_end_matches('/'));
         }
         let with_host = |host: &str| -> Vec<String> {

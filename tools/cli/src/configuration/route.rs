@@ -15,7 +15,7 @@ use super::rules;
 use super::upstream::Upstreams;
 use crate::files::cache_control;
 use crate::place::Place;
-use crate::routes::{Action, Builtin, Route, SiteRules};
+use crate::routes::{Builtin, Route, RouteAction, SiteRules};
 
 /// A route, and where it stands.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) fn read(
         }
         ["proxy"] => {
             let urls = section.texts("proxy")?;
-            Action::Proxy(upstreams.find(&urls)?)
+            RouteAction::Proxy(upstreams.find(&urls)?)
         }
         ["builtin"] => {
             if let Some(key) = given_rule {
@@ -184,7 +184,7 @@ fn files_answer(
     upstreams: &mut Upstreams,
     site: &mut SiteRules,
     compress_at: Option<Place>,
-) -> Result<Action, String> {
+) -> Result<RouteAction, String> {
     let has_proxy = section.has("proxy");
     if let Some(at) = compress_at.filter(|_| !has_proxy) {
         let what =
@@ -195,7 +195,7 @@ fn files_answer(
         if has_proxy { site.rules.compression.is_some() } else { site.take_compression() };
     let files = files(section, path, path_at)?.compress(compress);
     let other = if has_proxy { Some(upstreams.find(&section.texts("proxy")?)?) } else { None };
-    Ok(Action::Files { files, other })
+    Ok(RouteAction::Files { files, other })
 }
 
 /// `root` and what goes with it.
@@ -278,7 +278,7 @@ fn builtin(
     section: &mut Section<'_>,
     has_path: bool,
     ndt7: &mut Ndt7Settings,
-) -> Result<Action, String> {
+) -> Result<RouteAction, String> {
     let Some((on, at)) = section.placed::<bool>("builtin")? else {
         return Err(section.place().mistake("`builtin` is missing"));
     };
@@ -304,10 +304,14 @@ fn builtin(
         }
         ndt7.archive = Some(directory);
     }
-    Ok(Action::Builtin(Builtin::All))
+    Ok(RouteAction::Builtin(Builtin::All))
 }
 
-fn redirect(section: &mut Section<'_>, path: &str, site: &mut SiteRules) -> Result<Action, String> {
+fn redirect(
+    section: &mut Section<'_>,
+    path: &str,
+    site: &mut SiteRules,
+) -> Result<RouteAction, String> {
     let (pattern, to) = if section.is_table("redirect") {
         let Some(mut inner) = section.inline("redirect")? else {
             return Err(section.place().mistake("`redirect` is missing"));
@@ -334,10 +338,10 @@ fn redirect(section: &mut Section<'_>, path: &str, site: &mut SiteRules) -> Resu
         site.conditions.pattern = Some(pattern.clone());
         redirect = redirect.captured(pattern);
     }
-    Ok(Action::Redirect(redirect))
+    Ok(RouteAction::Redirect(redirect))
 }
 
-fn respond(section: &mut Section<'_>) -> Result<Action, String> {
+fn respond(section: &mut Section<'_>) -> Result<RouteAction, String> {
     let (text, page_type) = if section.is_table("respond") {
         let file = match section.inline("respond")? {
             None => None,
@@ -368,7 +372,7 @@ fn respond(section: &mut Section<'_>) -> Result<Action, String> {
             at.mistake(format!("`content-type` is `{given}`: not a valid field value"))
         })?,
     };
-    Ok(Action::Respond { text, media_type, status, retry_after })
+    Ok(RouteAction::Respond { text, media_type, status, retry_after })
 }
 
 fn status(
@@ -395,7 +399,7 @@ pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
             hosts => hosts.iter().map(String::as_str).collect(),
         };
         let paths = match placed.route.action {
-            Action::Builtin(_) => &builtin[..],
+            RouteAction::Builtin(_) => &builtin[..],
             _ => std::slice::from_ref(&placed.route.path),
         };
         for host in hosts {
@@ -419,7 +423,7 @@ pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
 /// Checks whether a route can be reached after another with the same host and path.
 fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Result<(), String> {
     let (own, theirs) = (&placed.route.site.conditions, &other.route.site.conditions);
-    let is_builtin = |placed: &Placed| matches!(placed.route.action, Action::Builtin(_));
+    let is_builtin = |placed: &Placed| matches!(placed.route.action, RouteAction::Builtin(_));
     let is_plain = own.is_empty() && theirs.is_empty();
     if is_plain || is_builtin(placed) || is_builtin(other) || other.route.path != placed.route.path
     {
@@ -435,7 +439,7 @@ fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Resul
 
 /// Returns what is said of a route that answers what another does already.
 fn clash(placed: &Placed, other: &Placed, host: &str, path: &str) -> String {
-    let is_builtin = |placed: &Placed| matches!(placed.route.action, Action::Builtin(_));
+    let is_builtin = |placed: &Placed| matches!(placed.route.action, RouteAction::Builtin(_));
     let which = if is_builtin(other) { "the built-in routes of" } else { "the route in" };
     let line = other.place.line;
     let both = match other.route.path.as_str() {

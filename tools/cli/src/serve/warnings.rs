@@ -8,7 +8,7 @@ use super::names;
 use super::plan::Plan;
 use crate::certificate::Material;
 use crate::configuration::Listen;
-use crate::routes::{Action, Route};
+use crate::routes::{Route, RouteAction};
 
 /// Returns what is likely a mistake, each in one sentence.
 pub(super) fn find(plan: &Plan, materials: &[Material]) -> Vec<String> {
@@ -74,7 +74,7 @@ fn in_cleartext<'p>(plan: &'p Plan, route: &Route) -> Option<&'p Listen> {
         other.site.conditions.scheme == Some(Scheme::Http)
             && other.hosts.is_empty()
             && other.path == "/"
-            && matches!(other.action, Action::Redirect(_))
+            && matches!(other.action, RouteAction::Redirect(_))
     };
     if conditions.scheme == Some(Scheme::Https)
         || !plan.ingress.trusted.is_empty()

@@ -285,7 +285,7 @@ mod tests {
                 receive_window_limited: Some(0.25),
             })
         );
-        // The response to the close frame leaves.
+        // The reply to the close frame leaves.
         assert!(subtest.next(false).is_some());
     }
 

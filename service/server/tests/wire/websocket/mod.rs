@@ -78,7 +78,7 @@ fn messages_come_back() {
     socket.send(Message::Ping("p".into())).expect("it is open");
     assert_eq!(socket.read().expect("a pong"), Message::Pong("p".into()));
     socket.close(None).expect("it is open");
-    assert!(matches!(socket.read().expect("the response"), Message::Close(_)));
+    assert!(matches!(socket.read().expect("the reply"), Message::Close(_)));
     assert!(matches!(socket.read(), Err(Error::ConnectionClosed)), "the server ends the transport");
     assert_eq!(ends.recv().expect("it ended"), (1005, String::new()));
 }

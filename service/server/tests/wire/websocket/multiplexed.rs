@@ -32,7 +32,7 @@ pub(super) struct Client {
 /// Result of one turn.
 enum Turn {
     Nothing,
-    RawResponse(u16, Option<String>),
+    Response(u16, Option<String>),
     Message(Bytes),
     Closed(u16),
 }
@@ -95,7 +95,7 @@ impl Client {
         self.exchange = self.connection.send_request(&mut cx, &head, End::No).expect("it is open");
         self.flush();
         loop {
-            if let Turn::RawResponse(status, chosen) = self.turn() {
+            if let Turn::Response(status, chosen) = self.turn() {
                 return (status, chosen);
             }
         }
@@ -174,7 +174,7 @@ impl Client {
                     let chosen = cx.head.get(FieldName::SecWebsocketProtocol);
                     self.granted = cx.head.status().is_success();
                     let chosen = chosen.map(|name| String::from_utf8_lossy(name).into_owned());
-                    found = Turn::RawResponse(cx.head.status().as_u16(), chosen);
+                    found = Turn::Response(cx.head.status().as_u16(), chosen);
                 }
                 Output::Exchange(id, ExchangeEvent::Data(mut data, _)) => {
                     self.connection.consumed(&mut cx, id, data.len());
