@@ -259,10 +259,10 @@ fn a_datagram_comes_to_the_worker_that_a_program_says() {
     // Those of another process, which had no program.
     let (other, other_at, without) = bound(Listeners::new(3));
     assert!(without.is_steered, "nothing was asked for");
+    let mut taken = Listeners::new(3).steer_datagrams(first_byte());
+    taken.hand_in_all(other.duplicates().unwrap().remove(0)).unwrap();
     let sockets = other.duplicate_datagrams().unwrap().remove(0);
     drop(other);
-    let mut taken = Listeners::new(3).steer_datagrams(first_byte());
-    taken.bind(other_at).unwrap();
     assert_eq!(taken.hand_in_datagrams(0, sockets).unwrap(), offloads);
     for (listeners, address) in [(own, at), (taken, other_at)] {
         let handle = start_with(listeners);
@@ -281,14 +281,13 @@ fn a_datagram_comes_to_the_worker_that_a_program_says() {
 }
 
 #[test]
-fn a_port_that_somebody_has_is_not_shared_with_them() {
+fn a_port_in_use_is_not_shared() {
+    let mut first = Listeners::new(2);
+    first.bind_both(([127, 0, 0, 1], 0).into()).unwrap().1.unwrap();
     let mut listeners = Listeners::new(2);
-    let address = listeners.bind(([127, 0, 0, 1], 0).into()).unwrap();
-    let taken = UdpSocket::bind(address).unwrap();
+    listeners.hand_in_all(first.duplicates().unwrap().remove(0)).unwrap();
     let error = listeners.bind_datagrams(0).unwrap_err();
     assert_eq!(error.error.kind(), io::ErrorKind::AddrInUse);
-    drop(taken);
-    listeners.bind_datagrams(0).unwrap();
     assert!(listeners.bind_datagrams(1).is_err(), "there is no such listener");
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::echo::{Echo, MAILS, Message};
 use bolide_eventloop::{Address, Config, Handle, Limits, Listeners, Stats, limits, run};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -243,6 +244,11 @@ fn an_abandoned_socket_file_is_replaced_and_a_live_one_is_not() {
     let error = Listeners::new(1).bind_unix(&path).unwrap_err();
     assert_eq!(error.error.kind(), ErrorKind::AddrInUse);
     drop(live);
+    std::fs::remove_file(&path).unwrap();
+    // One that never listened: a process that another test starts would keep one that does until it runs its program.
+    let abandoned = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    abandoned.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+    drop(abandoned);
     Listeners::new(1).bind_unix(&path).unwrap();
     std::fs::write(path.with_extension("file"), "precious").unwrap();
     let error = Listeners::new(1).bind_unix(&path.with_extension("file")).unwrap_err();
