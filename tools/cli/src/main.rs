@@ -27,7 +27,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// An HTTP engine: HTTP/1.1, h2c and HTTPS on a thread-per-core event loop.
+/// An HTTP engine: HTTP/1.1, HTTP/2 and HTTP/3 on a thread-per-core event loop.
 #[derive(Debug, Parser)]
 #[command(name = "bolide", version, after_help = EXIT_CODES)]
 struct Arguments {
@@ -37,7 +37,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve HTTP/1.1, HTTP/2 over cleartext (h2c) and HTTPS.
+    /// Serve files, upstreams and built-in routes over HTTP/1.1, HTTP/2 and HTTP/3.
     Serve(Box<serve::Arguments>),
     /// Load a server over HTTP, WebSocket or gRPC, and report what limited it.
     Load(Box<bolide_loadgen::options::Arguments>),

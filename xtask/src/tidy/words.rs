@@ -42,20 +42,20 @@ const VERBS: &[&str] = &["answer", "answers", "answered"];
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     // This file has all of them.
-    let code = tree
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".rs") && !file.path.ends_with("tidy/words.rs"));
-    for file in code {
+    let is_code = |path: &str| path.ends_with(".rs") || path.ends_with("Cargo.toml");
+    let has_all = |path: &str| path.ends_with("tidy/words.rs");
+    for file in tree.files.iter().filter(|file| is_code(&file.path) && !has_all(&file.path)) {
         let mut goes_on = false;
         for (index, line) in file.text.lines().enumerate() {
-            let comment = line.split_once("//").map_or("", |(_, comment)| comment);
-            let words = found(comment).into_iter().filter(|(word, _)| !VERBS.contains(word));
+            let doc = doc(line);
+            let comment = || line.split_once("//").map_or("", |(_, comment)| comment);
+            let words = found(doc.unwrap_or_else(comment))
+                .into_iter()
+                .filter(|(word, _)| !VERBS.contains(word));
             for (word, instead) in words.chain(names(line)) {
                 let message = format!("`{word}`: write {instead}");
                 findings.push(Finding::new(NAME, &file.path, index + 1, message));
             }
-            let doc = doc(line);
             let start = doc.and_then(|text| text.split(' ').next()).unwrap_or_default();
             if !goes_on && STARTS.contains(&start) {
                 let message =
@@ -94,10 +94,13 @@ fn names(line: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     ours.map(|(word, instead, _)| (*word, *instead))
 }
 
-/// The text of a line of a doc comment.
+/// The text of a line of a doc comment, or of a crate's description.
 fn doc(line: &str) -> Option<&str> {
     let line = line.trim_start();
-    line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim_start)
+    ["///", "//!", "description = \""]
+        .iter()
+        .find_map(|start| line.strip_prefix(start))
+        .map(str::trim_start)
 }
 
 /// The words of the list in a line, outside of code and quotations.
@@ -120,7 +123,12 @@ mod tests {
     fn words_of_the_list_are_found_where_people_read_them() {
         let page = "An Answer.\n```\nanswer\n```\n    answer\n`answer` *answer* octet-stream\nNobody, `x` nor beside.\n";
         let code = "// The answer\n// Somebody.\nlet folder = octets(ip.octets());\nlet ip = ip.octets();\n";
-        let found = check(&Tree::of(&[("docs/a.md", page), ("src/a.rs", code)]));
+        let manifest = "description = \"Asks somebody\"\n";
+        let found = check(&Tree::of(&[
+            ("docs/a.md", page),
+            ("src/a.rs", code),
+            ("a/Cargo.toml", manifest),
+        ]));
         let places: Vec<_> =
             found.iter().map(|finding| (finding.line, finding.message.as_str())).collect();
         let expected = [
@@ -128,6 +136,7 @@ mod tests {
             (2, "`somebody`: write the client, the peer, the caller"),
             (3, "`octet`: write byte"),
             (3, "`folder`: write directory"),
+            (1, "`somebody`: write the client, the peer, the caller"),
             (1, "`answer`: write response; to respond"),
             (7, "`nobody`: write no client, no peer"),
             (7, "`beside`: write next to; compared with"),
