@@ -346,6 +346,14 @@ impl Connection {
         if self.incoming.eof && !self.incoming.held {
             return Ok(Some(self.close_at_eof()));
         }
+        // While responses wait for the peer to read, handlers take nothing, and another stream would wait, too.
+        if self.receive_flow.window.is_full()
+            && cx.output_room() > 0
+            && let Some(increment) =
+                self.receive_flow.make_room(self.limits.windows.connection_window_bytes)
+        {
+            frame::window_update::write(cx.output.tail(), 0, increment);
+        }
         let waits = !cx.input.is_empty() && !self.incoming.held;
         let partial = waits && self.incoming.data.is_none() && self.incoming.skip == 0;
         self.deadlines.partial(partial, self.incoming.frames);

@@ -46,8 +46,9 @@ limits! {
         /// the protocol's default of 65535 does not allow. Against: window-ignored.
         stream_window_bytes: u32 [to (1 << 31) - 1] = 65_536,
 
-        /// The window of a connection at its start. Never below 65535, which the protocol starts with. Default: 1048576. Unit:
-        /// bytes. Reason: sixteen bodies of 64 KiB at once without a pause. Against: window-ignored.
+        /// The window of a connection. A server's begins with 128 KiB and grows to this when bodies need it. Never below 65535, which
+        /// the protocol starts with. Default: 1048576. Unit: bytes. Reason: sixteen bodies of 64 KiB may wait for their handlers
+        /// without holding up others. Against: window-ignored.
         connection_window_bytes: u32 [to (1 << 31) - 1] = 1 << 20,
 
         /// Size that the window of a stream may grow to. Equal to `stream_window_bytes`, windows of streams stay as they are. Default:
@@ -235,8 +236,9 @@ limits! {
         concurrent_streams_count: u32 = 100,
     }
     with {
-        /// True if a connection's receive window grows only as far as [`set_receive_budget`](crate::Connection::set_receive_budget)
-        /// allows, for its owner shares memory among connections. Default: `false`.
+        /// True if a connection's receive window begins with at most 128 KiB and grows beyond `connection_window_bytes` only as far as
+        /// [`set_receive_budget`](crate::Connection::set_receive_budget) allows, for its owner shares memory among connections.
+        /// Default: `false`.
         connection_window_is_granted: bool = false,
         /// The bytes that a peer may send ahead.
         windows: Windows = Windows::DEFAULT,

@@ -8,6 +8,10 @@ use crate::receive_window::{ReceiveWindow, Tuning};
 /// So many streams must have outgrown the initial window before it is raised for those to come.
 const STREAMS_GROWN_COUNT: u32 = 4;
 
+/// Window that a connection begins with whose owner shares memory among many, in bytes: what waits for slow clients to
+/// read responses is in their memory then, not in ours.
+const FIRST_WINDOW_BYTES: u32 = 128 * 1024;
+
 /// The connection's window and what tunes it and those of the streams.
 #[derive(Debug)]
 pub(crate) struct ReceiveFlow {
@@ -22,10 +26,12 @@ pub(crate) struct ReceiveFlow {
 
 impl ReceiveFlow {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let size =
-            limits.windows.connection_window_bytes.max(crate::settings::INITIAL_WINDOW_BYTES);
-        let allowed = limits.windows.connection_window_bytes_max.max(size);
-        let window_max = if limits.connection_window_is_granted { size } else { allowed };
+        let own = limits.windows.connection_window_bytes.max(crate::settings::INITIAL_WINDOW_BYTES);
+        let (size, window_max) = if limits.connection_window_is_granted {
+            (own.min(FIRST_WINDOW_BYTES), own)
+        } else {
+            (own, limits.windows.connection_window_bytes_max.max(own))
+        };
         Self { window: ReceiveWindow::new(size), window_max, rtt_us: 0, grown: 0 }
     }
 
@@ -64,6 +70,18 @@ impl ReceiveFlow {
         self.window.consume(bytes, tuning)
     }
 
+    /// Bodies that handlers don't take fill the window: it doubles, but for at most `bytes`, so that other streams go on. Returns
+    /// the increment of a WINDOW_UPDATE.
+    #[cold]
+    pub(crate) fn make_room(&mut self, bytes: u32) -> Option<u32> {
+        let size = self.window.size;
+        if size >= bytes {
+            return None;
+        }
+        self.window.grow(size.saturating_mul(2).min(bytes));
+        Some(self.window.give_back())
+    }
+
     /// A stream's window grew to `size`: the connection's must not be the smaller one. Returns the
     /// initial window that streams to come should have, if that should change.
     pub(crate) fn stream_grew(&mut self, size: u32, initial: u32) -> Option<u32> {
@@ -95,6 +113,19 @@ mod tests {
         assert_eq!(flow.consume(0, 0), None);
         assert_eq!(flow.stream_grew(1 << 30, 65_536), None);
         assert_eq!(flow.window.size, 1 << 24);
+    }
+
+    #[test]
+    fn a_window_that_waiting_bodies_fill_doubles_up_to_its_bound() {
+        let limits = Limits { connection_window_is_granted: true, ..Limits::default() };
+        let mut flow = ReceiveFlow::new(&limits);
+        let increments: Vec<u32> = std::iter::from_fn(|| {
+            assert!(flow.window.receive(flow.window.available as u32, 0));
+            flow.make_room(1 << 20)
+        })
+        .collect();
+        assert_eq!(increments, [128 << 10, 256 << 10, 512 << 10]);
+        assert_eq!(flow.window.unconsumed(), 1 << 20);
     }
 
     #[test]

@@ -100,6 +100,12 @@ impl ReceiveWindow {
         i64::from(self.available) - i64::from(unknown) <= i64::from(self.size / 64)
     }
 
+    /// Returns whether the peer may send next to nothing until something is consumed.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.available <= (self.size / 64) as i32
+    }
+
     /// Returns what the peer may send before it [has used the window up](Self::is_used_up), whatever was given back in this
     /// turn.
     #[inline]

@@ -96,8 +96,8 @@ limits! {
         /// as clients may set 100. Against: connection-flood.
         client_connections_count: u32 [from 0] = 0,
 
-        /// Growth of the HTTP/2 receive windows of one worker's connections together, at most, beyond the window that every
-        /// connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path allows; a crowd of
+        /// Growth of the HTTP/2 receive windows of one worker's connections together, at most, beyond
+        /// `connection-window-bytes` of each. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path allows; a crowd of
         /// uploads whose handlers stall holds no more. Against: stalled-uploads.
         windows_bytes: u64 [from 0] = 256 * 1024 * 1024,
 

@@ -7,9 +7,9 @@ use bolide_connection::Connection;
 
 use crate::Limits;
 
-/// The kernel is asked for the round-trip time after this many received bytes, and, once the windows are
-/// large enough, again after twice as many each time: small requests never pay for it.
-const FIRST_AFTER_BYTES: u32 = 1024 * 1024;
+/// The kernel is asked for the round-trip time after this many received bytes, before the first half of a window is
+/// consumed, and, once the windows are large enough, again after twice as many each time: small requests never pay for it.
+const FIRST_AFTER_BYTES: u32 = 64 * 1024;
 
 /// The longest that is received without asking, in bytes.
 const LAST_AFTER_BYTES: u32 = 16 * 1024 * 1024;
@@ -193,6 +193,6 @@ mod tests {
                 tuning.tune(&mut connection, &mut memory, None);
             }
         }
-        assert_eq!(asked, 7, "after 1, 3, 7, 15, 31, 47 and 63 MiB");
+        assert_eq!(asked, 11, "after 1, 3, 7, 15 … 255 times 64 KiB, and then each 16 MiB");
     }
 }

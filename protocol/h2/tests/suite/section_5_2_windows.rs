@@ -147,6 +147,36 @@ fn more_than_a_window_is_an_error() {
     assert_eq!(server.dies_of(&data(1, false, &[0; 16_384])).1, FLOW_CONTROL_ERROR);
 }
 
+/// stalled-uploads: as many streams as allowed before may wait for their handlers while others go on; and a client that reads no
+/// responses sends no more until it does.
+#[test]
+fn bodies_that_wait_for_handlers_make_the_connections_window_grow_unless_responses_wait() {
+    let limits = Limits { connection_window_is_granted: true, ..Limits::default() };
+    let mut server = Subject::server_with(limits, &[]);
+    let whole =
+        |id| (0..4).map(move |_| data(id, false, &[0; 16_384])).collect::<Vec<_>>().concat();
+    for id in [1, 3] {
+        server.output_limit = 1 << 20;
+        server.feed(&raw::post(id));
+        server.output_limit = 0;
+        server.feed(&whole(id));
+        assert_eq!(updates(&mut server), [], "there is no room for responses");
+    }
+    server.output_limit = 1 << 20;
+    server.turn();
+    assert_eq!(updates(&mut server), [(0, 128 << 10)]);
+    let mut allowed = 256 << 10;
+    for id in (5..).step_by(2).take(14) {
+        server.feed(&[raw::post(id), whole(id)].concat());
+        allowed += updates(&mut server).iter().map(|(_, increment)| increment).sum::<u32>();
+    }
+    assert_eq!(allowed, 1 << 20, "sixteen bodies wait");
+    assert_eq!(
+        server.dies_of(&[raw::post(33), data(33, false, b"x")].concat()).1,
+        FLOW_CONTROL_ERROR
+    );
+}
+
 #[test]
 fn half_of_a_window_is_given_back_together() {
     let mut server = Subject::server();

@@ -211,11 +211,11 @@ fn used_percent(
 const TABLE: &str = "\
 rtt rate 256M 4M 0
 1 100 100 100 99
-1 500 100 100 99
+1 500 100 100 100
 50 100 100 100 92
-50 500 100 69 28
+50 500 100 78 28
 100 100 100 100 59
-100 500 80 34 15
+100 500 82 41 15
 ";
 
 /// The paths of the table, and what the worker has for windows.

@@ -185,14 +185,14 @@ pub(crate) fn bodies_over_http1(world: &mut World, connections: usize) -> Vec<Tc
 }
 
 pub(crate) fn bodies_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let mut bytes = client_preface(&[]);
-    for stream in (1..32).step_by(2) {
-        bytes.extend_from_slice(&request(stream, "POST", "/hoard", false));
-        for _ in 0..4 {
-            bytes.extend_from_slice(&data(stream, false, &[7; 16_000]));
-        }
+    let mut streams = each(world, connections, &client_preface(&[]));
+    for id in (1..32).step_by(2) {
+        let mut body = request(id, "POST", "/hoard", false);
+        (0..4).for_each(|_| body.extend_from_slice(&data(id, false, &[7; 16_384])));
+        // In a turn of its own: the window grows once what has come fills it.
+        streams.iter_mut().for_each(|stream| world.send(stream, &body));
     }
-    each(world, connections, &bytes)
+    streams
 }
 
 pub(crate) fn small_pieces_over_http1(world: &mut World, connections: usize) -> Vec<TcpStream> {
