@@ -30,10 +30,6 @@ pub fn network(piece: u16) -> Faults {
 
 /// Runs until every deadline has come: nothing panics, no connection is left, and after each turn the worker has no more memory than its
 /// account says.
-///
-/// # Panics
-///
-/// When that does not hold.
 pub fn run<S: Service>(mut simulation: Simulation<S>) {
     simulation.around_network(|work| allocation_counter::opt_out(work));
     let mut allocated = 0;

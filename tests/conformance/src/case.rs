@@ -99,7 +99,6 @@ impl Case {
     }
 
     /// Other statuses than the usual for the first allowed outcome's last response.
-    #[must_use]
     pub fn statuses(mut self, statuses: &[u16]) -> Self {
         if let Some(last) = self.allowed[0].responses.last_mut() {
             *last = statuses.to_vec();
@@ -108,63 +107,54 @@ impl Case {
     }
 
     /// As many responses as these, instead of one.
-    #[must_use]
     pub fn answers(mut self, responses: &[&[u16]]) -> Self {
         self.allowed[0].responses = responses.iter().map(|statuses| statuses.to_vec()).collect();
         self
     }
 
     /// Sets what happens to the connection in the first allowed outcome.
-    #[must_use]
     pub fn after(mut self, after: After) -> Self {
         self.allowed[0].after = after;
         self
     }
 
     /// One more outcome that is right for everybody.
-    #[must_use]
     pub fn or(mut self, responses: &[&[u16]], after: After) -> Self {
         self.allowed.push(Outcome::new(responses, after));
         self
     }
 
     /// One more outcome that the RFC tolerates in servers that aren't strict.
-    #[must_use]
     pub fn tolerates(mut self, responses: &[&[u16]], after: After) -> Self {
         self.tolerated.push(Outcome::new(responses, after));
         self
     }
 
     /// The content of the last response.
-    #[must_use]
     pub fn content(mut self, content: impl AsRef<[u8]>) -> Self {
         self.content = Some(content.as_ref().to_vec());
         self
     }
 
     /// A field of the last response, and its value, if that matters.
-    #[must_use]
     pub fn field(mut self, name: &'static str, value: &'static str) -> Self {
         self.fields.push((name, value));
         self
     }
 
     /// The responses to HEAD, counted from 0.
-    #[must_use]
     pub fn heads(mut self, heads: &[usize]) -> Self {
         self.heads = heads.to_vec();
         self
     }
 
     /// The client ends its side after the request.
-    #[must_use]
     pub fn half_closed(mut self) -> Self {
         self.half_close = true;
         self
     }
 
     /// Sets what the client sends when it has seen the interim response 100.
-    #[must_use]
     pub fn then(mut self, rest: impl AsRef<[u8]>) -> Self {
         self.rest = Some(rest.as_ref().to_vec());
         self

@@ -12,10 +12,6 @@ pub struct Expected {
 
 impl Expected {
     /// Reads `expected/NAME.toml`.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such file, if it names a case that doesn't exist, or gives no reason.
     pub fn of(server: &str) -> Self {
         let directory = bolide_launcher::root().join("tests/conformance/expected");
         let path = directory.join(format!("{server}.toml"));

@@ -10,10 +10,6 @@ use std::time::{Duration, SystemTime};
 const MODIFIED: Duration = Duration::from_secs(1_577_836_800);
 
 /// Makes the directory, for a server whose name it takes; requests go to `/files/`.
-///
-/// # Panics
-///
-/// If it can't be made.
 pub fn directory(server: &str) -> PathBuf {
     let base = bolide_launcher::scratch(&format!("conformance-files-{server}"));
     let root = base.join("root");

@@ -26,11 +26,6 @@ enum End {
 }
 
 /// Runs every case, whole and byte by byte.
-///
-/// # Panics
-///
-/// If the server does what no outcome allows, unless it is known to; or if it no longer does what it is
-/// known to do.
 #[track_caller]
 pub fn check(target: &Target, cases: &[Case]) {
     let mut failures = Vec::new();

@@ -20,10 +20,6 @@ pub struct Target {
 impl Target {
     /// The server that `BOLIDE_CONFORMANCE_TARGET` names, with the deviations in the file that
     /// `BOLIDE_CONFORMANCE_EXPECTED` names; without them, a fresh `bolide serve`.
-    ///
-    /// # Panics
-    ///
-    /// If it can't be started.
     pub fn from_environment() -> Self {
         match std::env::var("BOLIDE_CONFORMANCE_TARGET") {
             Ok(address) => {
@@ -41,10 +37,6 @@ impl Target {
 
     /// The same for a server of files: one that `BOLIDE_CONFORMANCE_TARGET` names must say by
     /// `BOLIDE_CONFORMANCE_FILES` that it serves the directory of [`directory`](crate::directory), or there is none.
-    ///
-    /// # Panics
-    ///
-    /// If it can't be started.
     pub fn of_files_from_environment(test: &str) -> Option<Self> {
         if std::env::var_os("BOLIDE_CONFORMANCE_TARGET").is_some() {
             let serves = std::env::var_os("BOLIDE_CONFORMANCE_FILES").is_some();
@@ -58,10 +50,6 @@ impl Target {
     }
 
     /// A server that runs already.
-    ///
-    /// # Panics
-    ///
-    /// If there is no file of this name in `expected/`.
     pub fn foreign(address: String, expected: Option<&str>) -> Self {
         let expected = expected.map(Expected::of).unwrap_or_default();
         Self { address, strict: false, expected, _server: None }

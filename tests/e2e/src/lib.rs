@@ -18,10 +18,6 @@ pub fn random(count: usize, seed: u64) -> Vec<u8> {
 }
 
 /// Compares content by bytes, and names the first difference.
-///
-/// # Panics
-///
-/// If they differ.
 #[track_caller]
 pub fn assert_same(got: &[u8], sent: &[u8], what: &str) {
     let first = got.iter().zip(sent).position(|(a, b)| a != b);
@@ -33,10 +29,6 @@ pub fn assert_same(got: &[u8], sent: &[u8], what: &str) {
 }
 
 /// A file with random bytes.
-///
-/// # Panics
-///
-/// If it can't be written.
 pub fn random_file(directory: &Path, count: usize) -> PathBuf {
     let path = directory.join(format!("random-{count}"));
     std::fs::write(&path, random(count, count as u64)).expect("target can be written");
@@ -45,7 +37,6 @@ pub fn random_file(directory: &Path, count: usize) -> PathBuf {
 
 /// Returns what starts programs of Debian 13, by their names, if one that `test` needs is among those that `cargo xtask tools` has
 /// installed.
-#[must_use]
 pub fn debian_13(program: &str, test: &str) -> Option<PathBuf> {
     let directory = root().join("target/tools/debian-13");
     if directory.join("tree/usr/bin").join(program).exists() {

@@ -1,7 +1,6 @@
 //! RFC 7541 §6.2.2: header blocks.
 
 /// A header block of literals that enter no table.
-#[must_use]
 pub fn block<N: AsRef<[u8]>, V: AsRef<[u8]>>(fields: &[(N, V)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in fields {

@@ -31,28 +31,24 @@ mod names {
 pub use names::*;
 
 /// A frame.
-#[must_use]
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// HEADERS with a whole block.
-#[must_use]
 pub fn headers(stream: u32, end_stream: bool, fields: &[(&str, &str)]) -> Vec<u8> {
     let flags = END_HEADERS | if end_stream { END_STREAM } else { 0 };
     frame(HEADERS, flags, stream, &block(fields))
 }
 
 /// The head of a request to the authority `a`.
-#[must_use]
 pub fn request(stream: u32, method: &str, path: &str, end_stream: bool) -> Vec<u8> {
     let fields = [(":method", method), (":scheme", "http"), (":path", path), (":authority", "a")];
     headers(stream, end_stream, &fields)
 }
 
 /// An extended CONNECT to a WebSocket at `path` (RFC 8441).
-#[must_use]
 pub fn websocket_request(stream: u32, path: &str) -> Vec<u8> {
     let fields = [
         (":method", "CONNECT"),
@@ -66,13 +62,11 @@ pub fn websocket_request(stream: u32, path: &str) -> Vec<u8> {
 }
 
 /// DATA.
-#[must_use]
 pub fn data(stream: u32, end_stream: bool, bytes: &[u8]) -> Vec<u8> {
     frame(DATA, if end_stream { END_STREAM } else { 0 }, stream, bytes)
 }
 
 /// SETTINGS.
-#[must_use]
 pub fn settings(entries: &[(u16, u32)]) -> Vec<u8> {
     let entry =
         |(name, value): &(u16, u32)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
@@ -80,19 +74,16 @@ pub fn settings(entries: &[(u16, u32)]) -> Vec<u8> {
 }
 
 /// How a client begins.
-#[must_use]
 pub fn client_preface(entries: &[(u16, u32)]) -> Vec<u8> {
     [PREFACE, &settings(entries)].concat()
 }
 
 /// `RST_STREAM`.
-#[must_use]
 pub fn rst_stream(stream: u32, code: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, &code.to_be_bytes())
 }
 
 /// `WINDOW_UPDATE`.
-#[must_use]
 pub fn window_update(stream: u32, increment: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &increment.to_be_bytes())
 }

@@ -1,7 +1,6 @@
 //! RFC 6455: the handshake and frames of a client.
 
 /// The handshake over HTTP/1.1, with `more` fields.
-#[must_use]
 pub fn upgrade(path: &str, more: &str) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
@@ -11,7 +10,6 @@ pub fn upgrade(path: &str, more: &str) -> Vec<u8> {
 }
 
 /// A frame that begins with `first`, with a mask of zeros.
-#[must_use]
 pub fn websocket(first: u8, payload: &[u8]) -> Vec<u8> {
     let length = payload.len();
     let mut bytes = match length {

@@ -33,7 +33,6 @@ pub enum Verdict {
 
 impl Baseline {
     /// The file that is committed.
-    #[must_use]
     pub fn path() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline.json")
     }
@@ -69,7 +68,6 @@ impl Baseline {
     }
 
     /// Returns what the row has cost.
-    #[must_use]
     pub fn of(&self, row: &str) -> Option<u64> {
         self.rows.get(row).copied()
     }
@@ -80,7 +78,6 @@ impl Baseline {
     }
 
     /// The change against the baseline, in percent.
-    #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn change(&self, row: &str, per_request: f64) -> Option<f64> {
         let before = self.of(row)? as f64;
@@ -88,7 +85,6 @@ impl Baseline {
     }
 
     /// Returns what the count of a row is to its baseline.
-    #[must_use]
     pub fn judge(&self, row: &str, per_request: f64) -> Verdict {
         let tolerance = tolerance(row);
         match self.change(row, per_request) {

@@ -39,7 +39,6 @@ pub struct Counted {
 
 impl Counted {
     /// Instructions per request.
-    #[must_use]
     pub fn per_request(&self) -> f64 {
         self.share(self.profile.total)
     }

@@ -89,7 +89,6 @@ impl Profile {
     }
 
     /// Returns what this one has more than the other.
-    #[must_use]
     pub fn without(mut self, other: &Self) -> Self {
         self.total -= other.total;
         for (name, less) in &other.functions {

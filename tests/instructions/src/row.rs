@@ -101,19 +101,16 @@ fn query(connection: usize, n: usize) -> u64 {
 
 impl Row {
     /// The row of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         ROWS.iter().find(|row| row.name == name)
     }
 
     /// How many requests a connection has under way at once.
-    #[must_use]
     pub fn requests_at_once(&self) -> usize {
         if self.carrier == Http1 { 1 } else { STREAMS }
     }
 
     /// How many requests all connections send before one of them sends the next.
-    #[must_use]
     pub fn requests_per_round(&self) -> usize {
         CONNECTIONS * self.requests_at_once()
     }

@@ -13,13 +13,11 @@ use crate::{Baseline, Counted, Place, Profile, Verdict};
 const SHOWN: usize = 25;
 
 /// The table's first line.
-#[must_use]
 pub fn title() -> String {
     format!("{:<22}{:>12}{:>12}{:>10}", "row", "instructions", "baseline", "change")
 }
 
 /// A row's line.
-#[must_use]
 pub fn line(name: &str, per_request: f64, baseline: &Baseline) -> String {
     let before = baseline.of(name).map_or_else(|| "–".to_owned(), grouped);
     let change = baseline.change(name, per_request);
@@ -34,7 +32,6 @@ pub fn line(name: &str, per_request: f64, baseline: &Baseline) -> String {
 }
 
 /// The same for programs.
-#[must_use]
 pub fn json(counts: &[(&str, f64)], baseline: &Baseline) -> String {
     let rows = counts.iter().map(|(name, per_request)| {
         value!({
@@ -49,7 +46,6 @@ pub fn json(counts: &[(&str, f64)], baseline: &Baseline) -> String {
 }
 
 /// Returns where a row's instructions go: to which functions, to what is written in which file, and to which lines.
-#[must_use]
 pub fn annotated(name: &str, counted: &Counted) -> String {
     let Profile { functions, places, .. } = &counted.profile;
     let mut text = format!(

@@ -11,11 +11,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A free TCP address for a server that binds it by itself. It is on a loopback address of its own: a free port of
 /// 127.0.0.1 could go to another server, or to a client's connection, before the server binds it.
-///
-/// # Panics
-///
-/// If the system has no loopback network.
-#[must_use]
 pub fn free_address() -> SocketAddr {
     static COUNT: AtomicU8 = AtomicU8::new(0);
     let [.., high, low] = std::process::id().to_be_bytes();
@@ -42,10 +37,6 @@ impl Drop for Nginx {
 impl Nginx {
     /// Starts nginx in the foreground, as one process, with all of its files in `directory`. `http` gives
     /// what stands in its `http` block, for the address to listen on.
-    ///
-    /// # Panics
-    ///
-    /// If it does not come to listen.
     pub fn start(program: &Path, directory: &Path, http: impl Fn(&str) -> String) -> Self {
         let address = free_address().to_string();
         let configuration = directory.join("nginx.conf");
@@ -77,13 +68,11 @@ impl Nginx {
     }
 
     /// Returns where it listens: an IP address and a port.
-    #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
     /// The same as an origin of `http`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

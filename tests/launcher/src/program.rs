@@ -11,10 +11,6 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// The program under test: what `BOLIDE_BIN` names, else the build of this repository that is made with its
 /// tests, made fresh if need be.
-///
-/// # Panics
-///
-/// If it can't be built.
 pub fn program() -> Program {
     PROGRAM.get_or_init(|| match std::env::var_os("BOLIDE_BIN") {
         Some(path) => path.into(),
@@ -30,10 +26,6 @@ pub fn root() -> &'static Path {
 
 /// Copies a program to a place where every user may run it. `install` writes it, because what this process itself writes can't be
 /// executed (ETXTBSY) until the children that it starts meanwhile have executed their programs: they hold its open files.
-///
-/// # Panics
-///
-/// If it can't be copied.
 pub fn copy_program(from: &Path, to: &Path) {
     let copied = Command::new("install").args(["-m", "755"]).arg(from).arg(to).status();
     assert!(copied.expect("install is part of every system").success(), "{}", from.display());

@@ -29,20 +29,12 @@ pub struct Server {
 
 impl Server {
     /// Starts `bolide serve` with these arguments and waits until it is ready.
-    ///
-    /// # Panics
-    ///
-    /// If it ends, or says something else than the contract of its output.
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_by(Command::new(program()), arguments)
     }
 
     /// The same by a command of its own, such as that of a tool that runs the program: `serve` and the arguments are
     /// added to it.
-    ///
-    /// # Panics
-    ///
-    /// As [`Server::start`].
     pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
         if !command.get_envs().any(|(name, _)| name == "XDG_DATA_HOME") {
             // The user's own CA for development is none of the tests'.
@@ -82,19 +74,11 @@ impl Server {
     }
 
     /// One cleartext and one TLS listener on free ports of 127.0.0.1.
-    ///
-    /// # Panics
-    ///
-    /// As [`Server::start`].
     pub fn start_both() -> Self {
         Self::start(&["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"])
     }
 
     /// The same as a proxy, before another server that it speaks `scheme` with: `http`, `h2c` or `https`.
-    ///
-    /// # Panics
-    ///
-    /// As [`Server::start`].
     pub fn start_before(scheme: &str) -> Self {
         let behind = Self::start_both();
         let url = if scheme == "https" { behind.https() } else { behind.http() };
@@ -107,38 +91,22 @@ impl Server {
     }
 
     /// The server alone, and behind proxies that speak each version with it.
-    ///
-    /// # Panics
-    ///
-    /// As [`Server::start`].
     pub fn start_everywhere() -> [Self; 4] {
         let [http, h2c, https] = ["http", "h2c", "https"].map(Self::start_before);
         [Self::start_both(), http, h2c, https]
     }
 
     /// The URL of the first cleartext listener, without a slash at the end.
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
     pub fn http(&self) -> &str {
         self.url("http://")
     }
 
     /// The URL of the first TLS listener, without a slash at the end.
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
     pub fn https(&self) -> &str {
         self.url("https://")
     }
 
     /// The URL of the operator's listener, without a slash at the end.
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
     pub fn admin(&self) -> &str {
         self.admin.as_deref().expect("the server was started with --admin")
     }
@@ -149,10 +117,6 @@ impl Server {
     }
 
     /// Both URLs: cleartext, then TLS.
-    ///
-    /// # Panics
-    ///
-    /// If one is missing.
     pub fn both(&self) -> [&str; 2] {
         [self.http(), self.https()]
     }
@@ -168,19 +132,11 @@ impl Server {
     }
 
     /// Asks the server to drain and end, as an operator would.
-    ///
-    /// # Panics
-    ///
-    /// If the process has ended already.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
     /// Waits until the server says a line with these words on its standard error; returns the line.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't within a minute.
     #[track_caller]
     pub fn said(&self, words: &str) -> String {
         let lines = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,10 +150,6 @@ impl Server {
     }
 
     /// Sends a signal.
-    ///
-    /// # Panics
-    ///
-    /// If the process has ended already.
     pub fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let id = id.expect("the id of a process is positive");
@@ -205,10 +157,6 @@ impl Server {
     }
 
     /// Waits for the end, which was asked for.
-    ///
-    /// # Panics
-    ///
-    /// If it takes longer than a minute.
     pub fn wait(mut self) -> ExitStatus {
         let deadline = Instant::now() + END_TIMEOUT;
         loop {

@@ -30,10 +30,6 @@ impl Finished {
     }
 
     /// The same, once the tool has ended well.
-    ///
-    /// # Panics
-    ///
-    /// If it has not.
     #[track_caller]
     pub fn well(self) -> Self {
         assert!(self.status.success(), "{}\n{}", self.status, self.both());
@@ -43,10 +39,6 @@ impl Finished {
 
 /// Finds a tool: among those that `cargo xtask tools` installed, then on the path. If there is none,
 /// says so and gives `None`; in CI, a missing tool is a failure.
-///
-/// # Panics
-///
-/// In CI, if the tool is missing.
 pub fn find(tool: &str, test: &str) -> Option<PathBuf> {
     let installed = root().join("target/tools");
     let mut directories = vec![installed.join("bin"), installed.join("python/bin")];
@@ -61,10 +53,6 @@ pub fn find(tool: &str, test: &str) -> Option<PathBuf> {
 }
 
 /// Says that a test can't run here, past the test harness, which hides the output of what passes.
-///
-/// # Panics
-///
-/// In CI, where nothing may be skipped.
 pub fn skip(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "in CI nothing may be skipped: {what}");
     // The standard error may be closed.
@@ -72,20 +60,12 @@ pub fn skip(what: &str) {
 }
 
 /// Runs a tool to its end.
-///
-/// # Panics
-///
-/// If it can't be started.
 #[track_caller]
 pub fn run<S: AsRef<OsStr>>(tool: &Path, arguments: impl IntoIterator<Item = S>) -> Finished {
     finish(spawn(tool, arguments))
 }
 
 /// Starts a tool.
-///
-/// # Panics
-///
-/// If it can't be started.
 #[track_caller]
 pub fn spawn<S: AsRef<OsStr>>(tool: &Path, arguments: impl IntoIterator<Item = S>) -> Child {
     Command::new(tool)
@@ -98,20 +78,12 @@ pub fn spawn<S: AsRef<OsStr>>(tool: &Path, arguments: impl IntoIterator<Item = S
 }
 
 /// Waits for a tool.
-///
-/// # Panics
-///
-/// If its output can't be read.
 pub fn finish(child: Child) -> Finished {
     let output = child.wait_with_output().expect("the outputs are piped");
     Finished { status: output.status, stdout: output.stdout, stderr: output.stderr }
 }
 
 /// A directory for the files of one test, empty.
-///
-/// # Panics
-///
-/// If it can't be made.
 pub fn scratch(test: &str) -> PathBuf {
     let directory = root().join("target/tests").join(test);
     // It is gone already on the first run.

@@ -24,7 +24,6 @@ pub const CLOCK: WallClock =
     WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
 
 /// When every run begins.
-#[must_use]
 #[allow(clippy::disallowed_methods, reason = "an Instant can't be made from a number")]
 pub fn start() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -32,7 +31,6 @@ pub fn start() -> Instant {
 }
 
 /// A certificate for `localhost`, and the trust in it.
-#[must_use]
 pub fn identity() -> (Identity, Trust) {
     let key = rcgen::KeyPair::generate().expect("a key");
     let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()])
@@ -44,7 +42,6 @@ pub fn identity() -> (Identity, Trust) {
 }
 
 /// TLS for a server, and for a client that trusts it.
-#[must_use]
 pub fn tls() -> (ServerTls, ClientTls) {
     let (identity, trust) = identity();
     let server = ServerTls::new(&identity, CLOCK).expect("settings");
@@ -53,7 +50,6 @@ pub fn tls() -> (ServerTls, ClientTls) {
 }
 
 /// The address of an end, by its port.
-#[must_use]
 pub fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
 }
@@ -80,7 +76,6 @@ pub struct Side {
 
 impl Side {
     /// An end without a connection; a server has settings for TLS.
-    #[must_use]
     pub fn new(role: Role, tls: Option<&ServerTls>, seed: u8) -> Self {
         let endpoint = Endpoint::new(tls, CLOCK, [seed; 32]).expect("settings that have TLS 1.3");
         let http = Http::new(role, &Arc::new(Limits::default()), start());
@@ -110,20 +105,17 @@ impl Side {
     }
 
     /// Returns what the connection's account is charged with, in bytes.
-    #[must_use]
     pub fn held_bytes(&self) -> usize {
         let quic = self.quic.as_ref().map_or(0, Connection::held_bytes);
         quic + self.http.held_bytes() + self.http.unconsumed_bytes()
     }
 
     /// Returns whether the handshake is over.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         self.quic.as_ref().is_some_and(|quic| !quic.is_handshaking())
     }
 
     /// How many requests it may send.
-    #[must_use]
     pub fn available(&self) -> u32 {
         self.quic.as_ref().map_or(0, |quic| self.http.exchanges_available(quic))
     }
@@ -209,14 +201,12 @@ pub struct Sent {
 
 impl World {
     /// A client that has begun to connect.
-    #[must_use]
     pub fn new(seed: u64, loss_percent: u64) -> Self {
         let (server, client) = tls();
         Self::between(Side::new(Role::Server, Some(&server), 1), &client, seed, loss_percent)
     }
 
     /// The same with this server.
-    #[must_use]
     pub fn between(server: Side, tls: &ClientTls, seed: u64, loss_percent: u64) -> Self {
         let mut client = Side::new(Role::Client, None, 2);
         let (_, quic) = client
@@ -244,7 +234,6 @@ impl World {
     }
 
     /// Both ends once requests may be sent, on a network that loses nothing.
-    #[must_use]
     pub fn connected(seed: u64) -> Self {
         let mut world = Self::new(seed, 0);
         world.turn();
@@ -352,10 +341,6 @@ impl World {
     }
 
     /// Steps until something is so.
-    ///
-    /// # Panics
-    ///
-    /// When it never is.
     #[track_caller]
     pub fn until(&mut self, what: &str, done: impl Fn(&mut Self) -> bool) {
         for _ in 0..20_000 {

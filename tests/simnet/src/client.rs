@@ -32,37 +32,31 @@ pub struct Wire<'a> {
 
 impl Wire<'_> {
     /// Returns whether this is the first call: the connection has just been made.
-    #[must_use]
     pub fn is_new(&self) -> bool {
         self.first
     }
 
     /// Virtual time since the simulation began.
-    #[must_use]
     pub fn now(&self) -> Duration {
         self.now
     }
 
     /// Everything that has arrived so far, in order.
-    #[must_use]
     pub fn received(&self) -> &[u8] {
         &self.line.client.received
     }
 
     /// The server has ended its side.
-    #[must_use]
     pub fn eof(&self) -> bool {
         self.line.client.eof
     }
 
     /// The connection has been reset, by either end or on the way.
-    #[must_use]
     pub fn was_reset(&self) -> bool {
         self.line.client.reset
     }
 
     /// Bytes that have been given to [`send`](Self::send) and have not left.
-    #[must_use]
     pub fn unsent(&self) -> usize {
         self.line.client.outbox.len()
     }

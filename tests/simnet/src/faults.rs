@@ -60,7 +60,6 @@ pub struct Faults {
 
 impl Faults {
     /// A quick network on which nothing goes wrong.
-    #[must_use]
     pub fn none() -> Self {
         let millisecond = Duration::from_millis(1);
         Self {
@@ -82,7 +81,6 @@ impl Faults {
 
     /// A network that cuts, delays and interrupts as the seed of `random` says, and breaks nothing:
     /// every byte arrives.
-    #[must_use]
     pub fn rough(random: &mut Random) -> Self {
         let often = |random: &mut Random| [0, 0, 2, 5, 50][random.within(0..=4)];
         let longest = [1, 7, 1460, 70_000][random.within(0..=3)];
@@ -101,7 +99,6 @@ impl Faults {
     }
 
     /// A rough network on which connections are also reset, or refused.
-    #[must_use]
     pub fn hostile(random: &mut Random) -> Self {
         let reset = [20, 200, 2000][random.within(0..=2)];
         let refusal = [0, 3][random.within(0..=1)];

@@ -130,26 +130,37 @@ impl SimKernel {
                 state.owed_room = true;
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let mut count = bytes.len().min(room);
+            let count = bytes.len().min(room);
             state.owed_room = count < bytes.len();
-            match misfortune {
-                Some(Misfortune::WouldBlock) => {
-                    network.edge_soon(line);
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                Some(Misfortune::Short) if count > 1 => {
-                    count = network.random.within(1..=count - 1);
-                    network.edge_soon(line);
-                }
-                Some(Misfortune::Reset) => {
-                    network.sever(line);
-                    return Err(io::ErrorKind::ConnectionReset.into());
-                }
-                _ => {}
-            }
+            let count = befall(network, line, misfortune, count)?;
             network.send_down(line, &bytes[..count]);
             Ok(count)
         })
+    }
+}
+
+/// Returns how many of `count` bytes a call moves that such a misfortune befalls.
+fn befall(
+    network: &mut Network,
+    line: usize,
+    misfortune: Option<Misfortune>,
+    count: usize,
+) -> io::Result<usize> {
+    match misfortune {
+        Some(Misfortune::WouldBlock) => {
+            network.edge_soon(line);
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+        Some(Misfortune::Short) if count > 1 => {
+            let count = network.random.within(1..=count - 1);
+            network.edge_soon(line);
+            Ok(count)
+        }
+        Some(Misfortune::Reset) => {
+            network.sever(line);
+            Err(io::ErrorKind::ConnectionReset.into())
+        }
+        _ => Ok(count),
     }
 }
 
@@ -314,22 +325,8 @@ impl Kernel for SimKernel {
                 return if ended { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
             }
             let room = bytes_max.min(block.capacity() - block.len());
-            let mut count = state.toward.arrived.len().min(room);
-            match misfortune {
-                Some(Misfortune::WouldBlock) => {
-                    network.edge_soon(line);
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                Some(Misfortune::Short) if count > 1 => {
-                    count = network.random.within(1..=count - 1);
-                    network.edge_soon(line);
-                }
-                Some(Misfortune::Reset) => {
-                    network.sever(line);
-                    return Err(io::ErrorKind::ConnectionReset.into());
-                }
-                _ => {}
-            }
+            let count = state.toward.arrived.len().min(room);
+            let count = befall(network, line, misfortune, count)?;
             let bytes: Vec<u8> = network.lines[line].toward.arrived.drain(..count).collect();
             block.extend_from_slice(&bytes);
             network.note(&bytes);

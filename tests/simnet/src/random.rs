@@ -11,7 +11,6 @@ pub struct Random(Rng);
 
 impl Random {
     /// The stream of `seed`.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Rng::with_seed(seed))
     }

@@ -97,10 +97,6 @@ impl<S: Service> Simulation<S> {
     }
 
     /// One turn of the worker. `false`: its shutdown is complete, or nothing will ever happen again.
-    ///
-    /// # Panics
-    ///
-    /// When the worker spins.
     pub fn step(&mut self, at_most: Option<Duration>) -> bool {
         if self.ended {
             return false;
@@ -132,10 +128,6 @@ impl<S: Service> Simulation<S> {
     }
 
     /// Ends the worker with this patience, and runs until it has ended.
-    ///
-    /// # Panics
-    ///
-    /// When it has not ended a minute after its patience has.
     pub fn shut_down(&mut self, patience: Duration) {
         self.worker.mailbox().shut_down(self.start + self.now() + patience);
         let limit = patience + Duration::from_secs(60);
@@ -144,61 +136,51 @@ impl<S: Service> Simulation<S> {
     }
 
     /// Virtual time since the beginning.
-    #[must_use]
     pub fn now(&self) -> Duration {
         self.network.borrow().now
     }
 
     /// Everything that a client has read.
-    #[must_use]
     pub fn received(&self, client: ClientId) -> Vec<u8> {
         self.network.borrow().lines[client.0].client.received.clone()
     }
 
     /// Returns whether a client has seen the end of the server's side.
-    #[must_use]
     pub fn saw_eof(&self, client: ClientId) -> bool {
         self.network.borrow().lines[client.0].client.eof
     }
 
     /// Returns whether a client's connection was reset.
-    #[must_use]
     pub fn was_reset(&self, client: ClientId) -> bool {
         self.network.borrow().lines[client.0].client.reset
     }
 
     /// Returns whether the worker has closed a client's connection.
-    #[must_use]
     pub fn was_closed(&self, client: ClientId) -> bool {
         self.network.borrow().lines[client.0].closed
     }
 
     /// Returns what the worker has counted.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.worker.stats()
     }
 
     /// The service.
-    #[must_use]
     pub fn service(&self) -> &S {
         self.worker.service()
     }
 
     /// Sends to the worker's sessions.
-    #[must_use]
     pub fn mailbox(&self) -> Mailbox<S::Message> {
         self.worker.mailbox()
     }
 
     /// How many calls the worker has made on sockets and listeners.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.network.borrow().calls
     }
 
     /// A number that two runs share if the same bytes moved in the same order.
-    #[must_use]
     pub fn digest(&self) -> u64 {
         self.network.borrow().digest
     }
@@ -211,10 +193,6 @@ impl<S: Service> Simulation<S> {
 
 /// Runs `check` for each seed, one on each core at a time, or only for the one that the environment variable `SIMNET_SEED`
 /// names. The seed of a failure is printed.
-///
-/// # Panics
-///
-/// When `check` does.
 pub fn for_each_seed(seeds: Range<u64>, check: impl Fn(u64) + Sync) {
     let only = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
     let seeds = Mutex::new(only.map_or(seeds, |seed: u64| seed..seed + 1));

@@ -19,7 +19,6 @@ pub enum Direction {
 
 impl Direction {
     /// `download` or `upload`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Download => "download",

@@ -21,7 +21,6 @@ pub fn parse(text: &str) -> Result<Url, String> {
 }
 
 /// The number of bytes that a path names, when it is one: `/SIZE`.
-#[must_use]
 pub fn size(path: &str) -> Option<u64> {
     let digits = path.strip_prefix('/')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

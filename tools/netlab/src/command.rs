@@ -296,7 +296,6 @@ impl Side {
 }
 
 /// Carries an action out.
-#[must_use]
 pub fn run(action: &Action) -> ExitCode {
     match carry_out(action) {
         Ok(code) => code,

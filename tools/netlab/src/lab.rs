@@ -194,25 +194,21 @@ impl Lab {
     }
 
     /// Returns what it was asked to be.
-    #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.record.spec
     }
 
     /// Returns what was measured after set-up; `None` if nothing was.
-    #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.record.report.as_ref()
     }
 
     /// The process that keeps it.
-    #[must_use]
     pub fn keeper(&self) -> u32 {
         self.record.keeper
     }
 
     /// Returns what its delay lines have done so far; `None` if its keeper doesn't answer.
-    #[must_use]
     pub fn live(&self) -> Option<Live> {
         let mut stream =
             UnixStream::connect(place(&self.record.spec.name).ok()?.join("live")).ok()?;
@@ -223,7 +219,6 @@ impl Lab {
     }
 
     /// A command that runs `program` at a node.
-    #[must_use]
     pub fn command(&self, node: Node, program: impl AsRef<OsStr>) -> Command {
         let mut command = if self.is_apart() { self.enter("ip") } else { Command::new("ip") };
         command.args(["netns", "exec", &self.record.spec.namespace(node)]).arg(program);
@@ -259,14 +254,12 @@ impl Lab {
 
     /// Returns whether its namespaces can only be seen from within its user namespace, where this process is
     /// not.
-    #[must_use]
     pub fn is_apart(&self) -> bool {
         self.record.spec.rootless && !inside()
     }
 
     /// A command that runs `program` in the user namespace of a rootless lab, where this program
     /// finds the lab as root finds others.
-    #[must_use]
     pub fn enter(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--user", "--mount", "--net", "--preserve-credentials", "--target"]);

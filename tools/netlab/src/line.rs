@@ -76,7 +76,6 @@ struct Held<P> {
 
 impl<P> Line<P> {
     /// An empty line; the same seed loses and delays the same packets.
-    #[must_use]
     pub fn new(shape: Shape, seed: u64) -> Self {
         let codel = Codel::new(shape.rate.map_or(0, |rate| sending_time(PACKET_BYTES, rate)));
         Self {
@@ -126,19 +125,16 @@ impl<P> Line<P> {
     }
 
     /// When the next packet is due; `None` if there is none.
-    #[must_use]
     pub fn deadline(&self) -> Option<Nanos> {
         self.held.front().map(|held| held.due)
     }
 
     /// Bytes on the way.
-    #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
     /// Returns what has happened so far.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }

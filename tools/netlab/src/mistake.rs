@@ -14,7 +14,6 @@ pub enum Mistake {
 
 impl Mistake {
     /// The exit code.
-    #[must_use]
     pub const fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

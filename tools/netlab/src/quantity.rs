@@ -40,7 +40,6 @@ pub fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// A rate with its unit.
-#[must_use]
 pub fn shown_rate(bits_per_second: f64) -> String {
     let (value, unit) = match bits_per_second {
         rate if rate >= 1e9 => (rate / 1e9, "Gbit/s"),
@@ -51,7 +50,6 @@ pub fn shown_rate(bits_per_second: f64) -> String {
 }
 
 /// A time with its unit.
-#[must_use]
 pub fn shown_time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -62,7 +60,6 @@ pub fn shown_time(time: Duration) -> String {
 }
 
 /// A share in per cent.
-#[must_use]
 pub fn shown_share(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }

@@ -50,13 +50,11 @@ pub struct Transfer {
 
 impl Transfer {
     /// Payload bits per second; 0 for a transfer that took no time.
-    #[must_use]
     pub fn bits_per_second(&self) -> f64 {
         if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 }
     }
 
     /// CPU seconds per GiB of payload; 0 for an empty transfer.
-    #[must_use]
     pub fn cpu_seconds_per_gib(&self) -> f64 {
         if self.bytes == 0 {
             0.0

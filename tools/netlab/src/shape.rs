@@ -66,7 +66,6 @@ impl Queue {
     }
 
     /// How many bytes that is at `rate` bits per second.
-    #[must_use]
     pub fn bytes(self, rate: u64) -> u64 {
         match self {
             Self::Time(time) => {
@@ -106,19 +105,16 @@ impl Discipline {
 
 impl Shape {
     /// Returns whether it does nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rate.is_none() && !self.delays()
     }
 
     /// Returns whether it does more than limit a rate.
-    #[must_use]
     pub fn delays(&self) -> bool {
         !self.delay.is_zero() || !self.jitter.is_zero() || self.loss > 0.0 || self.reorder > 0.0
     }
 
     /// Returns what it does, in a few words.
-    #[must_use]
     pub fn shown(&self) -> String {
         let mut words = Vec::new();
         if let Some(rate) = self.rate {

@@ -29,7 +29,6 @@ impl Node {
     pub const ALL: [Self; 3] = [Self::Client, Self::Router, Self::Server];
 
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -61,13 +60,11 @@ pub struct Network {
 
 impl Network {
     /// The router's address in it: the first.
-    #[must_use]
     pub fn router(self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.base) + 1)
     }
 
     /// The other's address in it: the second.
-    #[must_use]
     pub fn host(self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.base) + 2)
     }
@@ -159,7 +156,6 @@ impl Default for Spec {
 
 impl Spec {
     /// The name of a node's namespace.
-    #[must_use]
     pub fn namespace(&self, node: Node) -> String {
         format!("{}-{}", self.name, node.name())
     }

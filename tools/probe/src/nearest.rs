@@ -23,7 +23,6 @@ fn is_part(given: &str, candidate: &str) -> bool {
 }
 
 /// A sentence that names the nearest, or all when none is near.
-#[must_use]
 pub fn suggestion(given: &str, known: &[&str]) -> String {
     match nearest(given, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),

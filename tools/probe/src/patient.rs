@@ -15,7 +15,6 @@ const NEVER: Duration = Duration::MAX;
 
 /// Limits of a connection to a server that is measured: the measurement decides how long things may take, and a server that is asked
 /// a million times a second may respond as often. `connect_timeout` is the time for its handshakes.
-#[must_use]
 pub fn patient_limits(connect_timeout: Duration) -> Limits {
     let h1 = Http1Limits {
         times: http1_limits::Times {

@@ -64,7 +64,6 @@ pub struct Timeouts {
 
 impl Plan {
     /// How many servers requests go to.
-    #[must_use]
     pub fn servers_count(&self) -> usize {
         self.scenario.as_ref().map_or(1, |scenario| scenario.servers_count())
     }
@@ -151,7 +150,6 @@ pub struct RequestPlan {
 
 impl RequestPlan {
     /// A request without fields and content, of weight 1, any of whose responses is right.
-    #[must_use]
     pub fn new(method: Method, target: String) -> Self {
         Self {
             method,

@@ -33,7 +33,6 @@ pub struct Progress {
 
 impl Progress {
     /// Requests failed since the phase began.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }

@@ -53,7 +53,6 @@ pub struct PartsReport {
 
 impl PartsReport {
     /// Returns whether more parts were lost than were allowed: the figures are not of the load that was asked for.
-    #[must_use]
     pub fn has_lost_too_many(&self) -> bool {
         self.parts.iter().filter(|part| part.lost.is_some()).count() > self.missing_ok
     }

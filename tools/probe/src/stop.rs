@@ -20,13 +20,11 @@ pub struct Stop {
 
 impl Stop {
     /// Returns whether it is to end.
-    #[must_use]
     pub fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed)
     }
 
     /// The same, as a phase is told.
-    #[must_use]
     pub fn control(&self) -> Control {
         if self.is_asked() { Control::Stop } else { Control::Continue }
     }

@@ -7,7 +7,6 @@ const BISECTIONS_COUNT: usize = 60;
 
 /// The probability of a value at least as far from 0 as `t`, with `freedom` degrees of freedom
 /// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
-#[must_use]
 pub fn two_sided(t: f64, freedom: usize) -> f64 {
     let angle = (t.abs() / (freedom as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
@@ -25,7 +24,6 @@ pub fn two_sided(t: f64, freedom: usize) -> f64 {
 }
 
 /// The value that is exceeded to either side with probability `chance` together.
-#[must_use]
 pub fn quantile(chance: f64, freedom: usize) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1e9_f64);
     for _ in 0..BISECTIONS_COUNT {

@@ -187,7 +187,6 @@ fn put_json(out: &Path, name: &str, figures: &impl Serialize) -> Result<(), Stri
 }
 
 /// Carries the command out.
-#[must_use]
 pub fn run(arguments: &Arguments) -> ExitCode {
     exit("bulk", course::run(arguments))
 }

@@ -37,13 +37,11 @@ impl Protocol {
     pub const NAMES: [&'static str; 5] = ["h1", "h2c", "h1s", "h2", "h3"];
 
     /// Over TLS, or over QUIC with the TLS in it.
-    #[must_use]
     pub fn is_tls(self) -> bool {
         matches!(self, Self::H1s | Self::H2 | Self::H3)
     }
 
     /// The version that responses have.
-    #[must_use]
     pub fn version(self) -> Version {
         match self {
             Self::H1 | Self::H1s => Version::HTTP_11,
@@ -53,13 +51,11 @@ impl Protocol {
     }
 
     /// HTTP/2.
-    #[must_use]
     pub fn is_http2(self) -> bool {
         matches!(self, Self::H2c | Self::H2)
     }
 
     /// Returns what people call it.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::H1 => "HTTP/1.1",
@@ -148,7 +144,6 @@ pub struct Cell {
 
 impl Cell {
     /// A short name that tells cells apart, such as `h2c-echo-1024-c100-m10`.
-    #[must_use]
     pub fn key(&self) -> String {
         let route = serde_name(&self.route);
         let mut key = format!("{}-{route}", self.protocol);
@@ -192,7 +187,6 @@ impl Cell {
     }
 
     /// Returns what the backend of a proxy is asked; `None`: there is no backend.
-    #[must_use]
     pub fn behind(&self) -> Option<Self> {
         let route = match self.route {
             Route::Proxy6 => Route::Static6,
@@ -206,7 +200,6 @@ impl Cell {
     }
 
     /// Returns what people read.
-    #[must_use]
     pub fn title(&self) -> String {
         self.title_with(match self.load {
             Kind::Latency => ", and by the clock",
@@ -322,7 +315,6 @@ pub struct Table {
 
 impl Table {
     /// Returns whether it is one of the tables that others have published.
-    #[must_use]
     pub fn is_seed(&self) -> bool {
         !self.source.is_empty()
     }
@@ -472,13 +464,11 @@ impl Selection {
 }
 
 /// Returns whether a table is that of bulk transfers through a lab: it has rounds of its own.
-#[must_use]
 pub fn is_bulk(table: &str) -> bool {
     table.eq_ignore_ascii_case("T11") || table.eq_ignore_ascii_case("bulk")
 }
 
 /// The cells of `tables`, each once, in their order.
-#[must_use]
 pub fn cells(tables: &[Table]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for row in tables.iter().flat_map(|table| &table.rows) {

@@ -190,7 +190,6 @@ impl RaceArguments {
 }
 
 /// Carries the command out.
-#[must_use]
 pub fn run(arguments: &Arguments) -> ExitCode {
     let result = match &arguments.action {
         None => session::race(&arguments.race),

@@ -154,7 +154,6 @@ pub enum Scalar {
 
 impl Scalar {
     /// As it stands in a command.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -323,13 +322,11 @@ impl Contender {
     }
 
     /// Returns what the report calls it.
-    #[must_use]
     pub fn shown(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
 
     /// Returns whether it can run in `cell`.
-    #[must_use]
     pub fn plays(&self, cell: &Cell) -> bool {
         self.protocols.contains(&cell.protocol)
             && self.routes.iter().any(|route| route == cell.route.name())
@@ -337,7 +334,6 @@ impl Contender {
     }
 
     /// Returns whether it can run in any of `cells`, or behind one.
-    #[must_use]
     pub fn is_needed(&self, cells: &[Cell]) -> bool {
         let plays = |cell: Cell| self.plays(&cell);
         cells.iter().any(|cell| self.plays(cell) || cell.behind().is_some_and(plays))
@@ -363,7 +359,6 @@ impl Contender {
     }
 
     /// Returns what starts it for `cell`; empty if nothing does.
-    #[must_use]
     pub fn command(&self, cell: &Cell) -> &[String] {
         let start = &self.start;
         if cell.route.is_site() {
@@ -379,7 +374,6 @@ impl Contender {
 
     /// Returns what starts it for `cell` with so many cores, the other placeholders not filled in: equal for
     /// those that differ in name only.
-    #[must_use]
     pub fn command_on(&self, cell: &Cell, cores: usize) -> String {
         let workers = match self.start.single.get("workers") {
             Some(value) if cores == 1 => value.text(),
@@ -396,7 +390,6 @@ impl Contender {
     }
 
     /// The path that is asked for in `cell`, with its query.
-    #[must_use]
     pub fn path(&self, cell: &Cell) -> String {
         let (name, usual) = match cell.route {
             Route::Ping | Route::Logged => ("ping", "/ping".to_owned()),

@@ -54,7 +54,6 @@ impl Generator {
     pub const NAMES: [&'static str; 2] = ["bolide", "h2load+wrk"];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Bolide => Self::NAMES[0],
@@ -101,7 +100,6 @@ impl Generator {
     }
 
     /// Returns whether it can do what the cell asks for.
-    #[must_use]
     pub fn can(self, cell: &Cell) -> bool {
         let is_plain = cell.requests == Requests::Same && cell.protocol != Protocol::H3;
         if !is_plain && self == Self::H2loadAndWrk {
@@ -116,7 +114,6 @@ impl Generator {
     }
 
     /// Versions of the programs, for the manifest.
-    #[must_use]
     pub fn versions(self) -> Vec<String> {
         match self {
             Self::Bolide => vec![format!("bolide {}", env!("CARGO_PKG_VERSION"))],
@@ -130,7 +127,6 @@ impl Generator {
     }
 
     /// Returns whether it compares every body.
-    #[must_use]
     pub fn is_checking(self) -> bool {
         self != Self::H2loadAndWrk
     }

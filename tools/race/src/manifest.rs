@@ -128,7 +128,6 @@ impl Manifest {
     }
 
     /// Returns what must be equal for a race to go on where another one stopped.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         let names: Vec<&str> = self
             .contenders

@@ -121,7 +121,6 @@ impl EntrantOutcome {
     }
 
     /// Returns what tables call it.
-    #[must_use]
     pub fn label(&self) -> String {
         if self.is_twin { format!("{} again", self.name) } else { self.name.clone() }
     }
@@ -132,32 +131,27 @@ impl EntrantOutcome {
     }
 
     /// Returns whether there is anything to compare.
-    #[must_use]
     pub fn counts(&self) -> bool {
         self.fate == Fate::Timed
             && (self.figures().next().is_some() || self.idle_connection_bytes.is_some())
     }
 
     /// Median of one figure over the rounds.
-    #[must_use]
     pub fn median(&self, figure: impl Fn(&Figures) -> Option<f64>) -> Option<f64> {
         median(&self.figures().filter_map(figure).collect::<Vec<f64>>())
     }
 
     /// The server's CPU per response, in µs, with the range of the runs.
-    #[must_use]
     pub fn cpu_us(&self) -> Option<Interval> {
         spread(&self.figures().map(|figures| figures.cpu_us).collect::<Vec<_>>())
     }
 
     /// Responses that came, right or wrong.
-    #[must_use]
     pub fn completed(&self) -> u64 {
         self.figures().map(|figures| figures.completed).sum()
     }
 
     /// Returns what went wrong under load, by kind.
-    #[must_use]
     pub fn failures(&self) -> BTreeMap<&str, u64> {
         let mut failures = BTreeMap::new();
         for (kind, count) in self.figures().flat_map(|figures| &figures.failures) {
@@ -167,14 +161,12 @@ impl EntrantOutcome {
     }
 
     /// The share of responses that were wrong or never came.
-    #[must_use]
     pub fn failed_share(&self) -> f64 {
         let failed: u64 = self.figures().map(|figures| figures.failed).sum();
         failed as f64 / (failed + self.completed()).max(1) as f64
     }
 
     /// Returns what most of the rounds were bound by.
-    #[must_use]
     pub fn bound(&self) -> Bound {
         let mut bounds: Vec<Bound> = self.figures().map(|figures| figures.bound).collect();
         bounds.sort_by_key(|bound| *bound as u8);
@@ -200,7 +192,6 @@ impl EntrantOutcome {
     }
 
     /// Runs that are left out because they were disturbed.
-    #[must_use]
     pub fn disturbed_count(&self) -> usize {
         self.figures().count() - self.quiet_runs().into_iter().flatten().count()
     }
@@ -230,7 +221,6 @@ impl EntrantOutcome {
 
 impl CellOutcome {
     /// Returns what people read: the cell, and at what load its figures were taken.
-    #[must_use]
     pub fn title(&self) -> String {
         let load = match (self.rate, self.cell.load) {
             (Some(rate), _) => format!(", at {} requests/s", count(rate)),
@@ -243,27 +233,23 @@ impl CellOutcome {
     }
 
     /// The entrant that the others are compared with.
-    #[must_use]
     pub fn reference(&self) -> Option<&EntrantOutcome> {
         let mut own = self.entrants.iter().filter(|entrant| !entrant.is_twin);
         own.find(|entrant| entrant.name == self.reference && entrant.counts())
     }
 
     /// CPU per response of the reference's twin over the reference's.
-    #[must_use]
     pub fn twins(&self) -> Option<LogRatios> {
         let twin = self.entrants.iter().find(|entrant| entrant.is_twin)?;
         self.log_ratios(twin, self.reference()?)
     }
 
     /// An entrant's CPU per response over the reference's.
-    #[must_use]
     pub fn cpu_ratio(&self, entrant: &EntrantOutcome) -> Option<Comparison> {
         self.judged(entrant, self.reference()?)
     }
 
     /// An entrant's CPU per response over that of the contender that it is but for how it is run, with its name.
-    #[must_use]
     pub fn cpu_against(&self, entrant: &EntrantOutcome) -> Option<(&str, Comparison)> {
         let other = self.entrant(entrant.against.as_deref()?)?;
         Some((&other.name, self.judged(entrant, other)?))
@@ -288,7 +274,6 @@ impl CellOutcome {
 
     /// How many runs there are to compare with the reference's, and how many of them are left out
     /// because the cores lay otherwise in each that the reference had left.
-    #[must_use]
     pub fn pairs_and_unlike(&self) -> (usize, usize) {
         let Some(reference) = self.reference() else { return (0, 0) };
         let others = self.entrants.iter().filter(|other| !std::ptr::eq(*other, reference));
@@ -321,7 +306,6 @@ impl CellOutcome {
     }
 
     /// Those that count, the best first: least CPU per response, or least memory.
-    #[must_use]
     pub fn ranking(&self) -> Vec<&EntrantOutcome> {
         let mut ranked: Vec<(f64, &EntrantOutcome)> = self
             .entrants
@@ -341,7 +325,6 @@ impl CellOutcome {
     }
 
     /// The entrant of this name that is no twin, or the one that it would be the same as.
-    #[must_use]
     pub fn entrant(&self, name: &str) -> Option<&EntrantOutcome> {
         let name = self.same_as.get(name).map_or(name, String::as_str);
         self.entrants.iter().find(|entrant| entrant.name == name && !entrant.is_twin)

@@ -93,7 +93,6 @@ pub struct Settings {
 
 impl Settings {
     /// A full race.
-    #[must_use]
     pub fn full() -> Self {
         Self {
             duration: DURATION,
@@ -106,7 +105,6 @@ impl Settings {
 
     /// A quick race of `runs` runs in each round, over all of its `cells`. `whole_seconds`: the
     /// generator can't do less.
-    #[must_use]
     pub fn quick(runs: usize, cells: usize, whole_seconds: bool) -> Self {
         let warm_up = Duration::from_millis(100);
         let least = if whole_seconds { Duration::from_millis(900) } else { QUICK_DURATION.0 };
@@ -127,7 +125,6 @@ impl Settings {
     }
 
     /// How long `runs` runs may take at least.
-    #[must_use]
     pub(crate) fn estimate(&self, runs: usize) -> Duration {
         let rounds = match self.rounds {
             Rounds::Fixed(count) => count,
@@ -157,7 +154,6 @@ impl Pace {
     }
 
     /// Returns whether a cell needs another round after `done`, given the pairs of its comparisons.
-    #[must_use]
     pub(crate) fn goes_on(
         &mut self,
         done: usize,

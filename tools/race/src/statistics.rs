@@ -92,7 +92,6 @@ pub struct LogRatios {
 
 impl LogRatios {
     /// Those of `pairs` of (contender, reference); `None` if there are none of positive figures.
-    #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let logs: Vec<f64> = pairs
             .iter()
@@ -112,13 +111,11 @@ impl LogRatios {
     }
 
     /// Pairs.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// The middle of the ratios: their geometric mean.
-    #[must_use]
     pub fn mid(&self) -> f64 {
         self.mean.exp()
     }
@@ -130,7 +127,6 @@ impl LogRatios {
     }
 
     /// The middle with the range of the pairs.
-    #[must_use]
     pub fn range(&self) -> Comparison {
         let ratio = Interval { low: self.low.exp(), mid: self.mid(), high: self.high.exp() };
         Comparison { ratio, verdict: Verdict::Range, pairs: self.count, detectable: None }
@@ -226,7 +222,6 @@ impl Rule {
 }
 
 /// The median; `None` of nothing.
-#[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -236,7 +231,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The median of `values` with their range; `None` of nothing.
-#[must_use]
 pub fn spread(values: &[f64]) -> Option<Interval> {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

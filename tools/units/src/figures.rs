@@ -1,7 +1,6 @@
 //! Figures as people read them: three digits and a unit.
 
 /// A duration with its unit: `850 ns`, `12.3 µs`, `4.56 ms`, `7.89 s`.
-#[must_use]
 pub fn duration(ns: u64) -> String {
     let value = ns as f64;
     match ns {
@@ -13,7 +12,6 @@ pub fn duration(ns: u64) -> String {
 }
 
 /// Bytes with a decimal unit: `12 B`, `3.40 kB`, `5.67 MB`, `1.20 GB`.
-#[must_use]
 pub fn bytes(count: u64) -> String {
     let value = count as f64;
     match count {
@@ -25,7 +23,6 @@ pub fn bytes(count: u64) -> String {
 }
 
 /// Memory with a binary unit: `12 KiB`, `3.40 MiB`, `1.20 GiB`.
-#[must_use]
 pub fn memory(count: u64) -> String {
     let value = count as f64;
     match count {
@@ -36,7 +33,6 @@ pub fn memory(count: u64) -> String {
 }
 
 /// A rate or a count with thousands apart: `1 234 567`.
-#[must_use]
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
@@ -50,7 +46,6 @@ pub fn grouped(count: u64) -> String {
 }
 
 /// Requests per second: whole numbers from 100 on, three digits below.
-#[must_use]
 pub fn rate(per_second: f64) -> String {
     if per_second >= 100.0 { grouped(per_second.round() as u64) } else { three_digits(per_second) }
 }

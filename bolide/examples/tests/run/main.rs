@@ -1,10 +1,9 @@
 //! Each example is started as a user would, and used.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod grpc;
 #[cfg(all(test, target_os = "linux"))]
 mod memory;
-#[cfg(test)]
 mod program;
-#[cfg(test)]
 mod web;

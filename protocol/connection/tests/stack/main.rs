@@ -1,6 +1,6 @@
 //! The stack of a connection, in memory.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod both_roles;
-#[cfg(test)]
 mod http3;

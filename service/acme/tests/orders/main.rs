@@ -1,6 +1,6 @@
 //! Orders at a CA that is as it should be, or broken.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod ca;
-#[cfg(test)]
 mod cases;

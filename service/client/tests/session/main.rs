@@ -1,6 +1,7 @@
 //! A session on a real event loop, against a server that answers what it was told to.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod asking;
 
 use std::io::ErrorKind;

@@ -1,12 +1,10 @@
 //! The measurement endpoints through real sockets, by a foreign WebSocket client.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod echo;
 mod events;
-#[cfg(test)]
 mod ndt7;
-#[cfg(test)]
 mod responsiveness;
-#[cfg(test)]
 mod served;
 mod sizes;

@@ -1,4 +1,5 @@
 //! Memory that a download through the proxy holds while its client reads slowly.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod slow_download;

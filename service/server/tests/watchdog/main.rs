@@ -1,4 +1,5 @@
 //! A worker that is stuck is reported while it is, without metrics. One test, for a process has one subscriber.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod stuck;

@@ -1,10 +1,8 @@
 //! The whole proxy on a simulated network, with faults on both of its sides.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod isolation;
-#[cfg(test)]
 mod party;
-#[cfg(test)]
 mod roles;
-#[cfg(test)]
 mod runs;

@@ -1,11 +1,9 @@
 //! Uploads that are larger than what may be held, as multipart, to one axum application under `axum::serve`
 //! and under Bolide. The servers and the client are in one process, whose memory is looked at.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod client;
-#[cfg(test)]
 mod content;
-#[cfg(test)]
 mod multipart;
-#[cfg(test)]
 mod servers;

@@ -28,7 +28,6 @@ impl Metric {
 }
 
 /// The conclusion first, then every comparison.
-#[must_use]
 pub fn text(comparisons: &[Comparison]) -> String {
     let mut text = String::new();
     for (difference, word) in [(Difference::Worse, "Worse"), (Difference::Better, "Better")] {

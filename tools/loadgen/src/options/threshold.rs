@@ -101,7 +101,6 @@ impl Threshold {
     /// open-loop phases where there are any, for a closed loop's only say how full it was; errors are
     /// those of the whole run; the rate is the knee, where one was searched, or else the highest of
     /// any phase.
-    #[must_use]
     pub fn broken_by(&self, report: &Report) -> Option<String> {
         let said = |figure: String| format!("{} ({figure})", self.text);
         match &self.metric {

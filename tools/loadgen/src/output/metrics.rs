@@ -47,7 +47,6 @@ impl MetricsEndpoint {
     }
 
     /// Returns where it listens.
-    #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.running.as_ref()?.addresses().first().copied().flatten()
     }

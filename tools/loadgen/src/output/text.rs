@@ -18,7 +18,6 @@ use crate::schedule::succeeded_rate;
 /// figure.
 ///
 /// When the generator was the bottleneck of any phase, the first line says so.
-#[must_use]
 pub fn summary(report: &Report, broken: &[String]) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -181,7 +180,6 @@ fn line_of_search(text: &mut String, cells: &[String; 6], mark: &str) -> std::fm
 }
 
 /// The line that comes first when a rate is only a lower bound.
-#[must_use]
 pub fn client_bound(report: &Report) -> Option<String> {
     let bound: Vec<&PhaseReport> =
         report.phases.iter().filter(|phase| phase.verdict.bound == Bound::Client).collect();
@@ -198,7 +196,6 @@ pub fn client_bound(report: &Report) -> Option<String> {
 }
 
 /// The model, for every figure that depends on it.
-#[must_use]
 pub fn model(load: &Load) -> &'static str {
     match load {
         Load::Closed => "closed loop",
@@ -209,7 +206,6 @@ pub fn model(load: &Load) -> &'static str {
 }
 
 /// The bound in words.
-#[must_use]
 pub fn bound(bound: Bound) -> &'static str {
     match bound {
         Bound::Server => "server-bound",
@@ -222,7 +218,6 @@ pub fn bound(bound: Bound) -> &'static str {
 }
 
 /// Returns what a failure is called.
-#[must_use]
 pub fn failure(kind: Failure) -> &'static str {
     match kind {
         Failure::Connect => "connect",

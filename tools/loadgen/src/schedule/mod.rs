@@ -88,7 +88,6 @@ impl Schedule {
     }
 
     /// The phases that are known beforehand; a search knows none.
-    #[must_use]
     pub fn known_phases(&self) -> usize {
         match self {
             Self::Fixed(phases) => phases.len(),
@@ -102,7 +101,6 @@ impl Schedule {
 ///
 /// The steps are a second each, or a tenth of the whole if that is shorter, so that each is long
 /// enough to have percentiles of its own.
-#[must_use]
 pub fn ramp(
     from: f64,
     to: f64,
@@ -118,7 +116,6 @@ pub fn ramp(
 }
 
 /// One phase at each rate. Only the first has a warm-up.
-#[must_use]
 pub fn steps_of(
     rates: &[f64],
     each: Duration,

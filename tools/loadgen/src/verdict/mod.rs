@@ -54,7 +54,6 @@ pub const SERVER_WAITS_NS: u64 = 1_000_000;
 
 /// Says who was the bottleneck of a phase. `online_cores` is how many cores the machine has, if that
 /// is known. The verdict that stands in `report` is not looked at.
-#[must_use]
 pub fn judge(report: &PhaseReport, online_cores: Option<usize>) -> Verdict {
     let facts = Facts::of(report);
     if report.counts.completed == 0 {

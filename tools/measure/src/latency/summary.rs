@@ -17,7 +17,6 @@ pub struct Percentiles {
 
 /// The percentiles of these times in nanoseconds, by nearest rank: each is a time that occurred. `None`
 /// without any.
-#[must_use]
 pub fn percentiles(times_ns: &[u64]) -> Option<Percentiles> {
     let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();

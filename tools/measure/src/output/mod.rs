@@ -4,7 +4,6 @@ pub mod live;
 pub mod text;
 
 /// Bits per second with their unit: `12.3 Gbit/s`.
-#[must_use]
 pub fn speed(bits_per_second: f64) -> String {
     let (value, unit) = match bits_per_second {
         value if value >= 1e9 => (value / 1e9, "Gbit/s"),

@@ -12,7 +12,6 @@ use crate::report::{Cost, Latency, Report};
 use crate::verdict::Stalls;
 
 /// Returns what was found, in lines.
-#[must_use]
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     // Writing to a string can't fail.

@@ -36,7 +36,6 @@ impl Default for Parameters {
 }
 
 /// The mean of the lower part of `values`: the worst are left out (one-sided). `None` without any.
-#[must_use]
 pub fn trimmed_mean(values: &[f64], kept_share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -60,7 +59,6 @@ pub struct Settling {
 
 impl Settling {
     /// Nothing is known yet.
-    #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             moving_count: parameters.moving_count.max(1),
@@ -114,7 +112,6 @@ pub struct Score {
 }
 
 /// The score of these means.
-#[must_use]
 pub fn score(means: &Means) -> Score {
     let (tcp, http) = (means.tcp_foreign_ms, means.http_foreign_ms);
     let foreign_ms = match means.tls_foreign_ms {
@@ -127,7 +124,6 @@ pub fn score(means: &Means) -> Score {
 }
 
 /// Returns what a score is called.
-#[must_use]
 pub fn class(rpm: f64) -> &'static str {
     match rpm {
         rpm if rpm < 300.0 => "poor",
@@ -151,7 +147,6 @@ pub enum Confidence {
 
 impl Confidence {
     /// From what settled.
-    #[must_use]
     pub fn of(goodput_settled: bool, responsiveness_settled: bool) -> Self {
         match (goodput_settled, responsiveness_settled) {
             (true, true) => Self::High,
@@ -161,7 +156,6 @@ impl Confidence {
     }
 
     /// In a word.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -176,7 +170,6 @@ const PROBE_PAIR_BYTES: f64 = 6_000.0;
 
 /// How many pairs of probes there may be per second at this goodput, in bits per second: as many as the
 /// parameters allow, and at least one.
-#[must_use]
 pub fn probe_rate(goodput: f64, parameters: &Parameters) -> f64 {
     let by_share = parameters.probes_share * goodput / 8.0 / PROBE_PAIR_BYTES;
     by_share.clamp(1.0, parameters.probes_max.max(1.0))

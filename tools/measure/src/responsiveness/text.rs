@@ -8,7 +8,6 @@ use super::{Report, Scored};
 use crate::output::speed;
 
 /// Returns what was found, in lines.
-#[must_use]
 pub fn summary(report: &Report) -> String {
     let mut text = format!("{}  responsiveness (draft-ietf-ippm-responsiveness-09)\n", report.url);
     for (name, scored) in [("download", &report.download), ("upload", &report.upload)] {

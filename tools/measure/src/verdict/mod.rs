@@ -108,7 +108,6 @@ pub struct Facts {
 }
 
 /// Says what limited a transfer that came to its end.
-#[must_use]
 pub fn judge(facts: &Facts) -> Verdict {
     if facts.bytes == 0 {
         return verdict(Limit::Unclear, vec!["Nothing was transferred.".into()]);

@@ -27,7 +27,6 @@ pub enum Shaper {
 
 impl Shaper {
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "unshaped",

@@ -72,7 +72,6 @@ pub struct Rate {
 
 impl Report {
     /// Returns what is off by more than 5 %, one sentence each.
-    #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let mut found = Vec::new();
         let (rtt, asked) = (self.rtt, self.rtt_asked);

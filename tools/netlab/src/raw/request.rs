@@ -26,7 +26,6 @@ pub struct Request {
 
 impl Request {
     /// As it is sent.
-    #[must_use]
     pub fn line(self) -> String {
         let verb = match self.verb {
             Verb::Get => "GET",

@@ -28,7 +28,6 @@ pub struct ProcessAccounting {
 impl ProcessAccounting {
     /// Looks for the server's processes at once. When none is there, or none may be looked at, or
     /// the server is this very process, samples have no server.
-    #[must_use]
     pub fn new(server: ServerProcesses, origin: &Origin) -> Self {
         #[cfg(not(target_os = "linux"))]
         let _ = (server, origin);
@@ -41,7 +40,6 @@ impl ProcessAccounting {
     }
 
     /// How exact the CPU times of the server are.
-    #[must_use]
     pub fn resolution(&self) -> Duration {
         #[cfg(target_os = "linux")]
         if !processes::has_exact_times() {
@@ -60,7 +58,6 @@ impl ProcessAccounting {
 
 /// How many cores the machine has in use, whichever of them this process may run on. `None` where the
 /// system doesn't say.
-#[must_use]
 pub fn online_cores() -> Option<usize> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
     count_of_list(list.trim())

@@ -75,7 +75,6 @@ pub struct Look {
 
 impl Look {
     /// Which interval of the phase this is the end of, from 1.
-    #[must_use]
     pub fn index(&self) -> u64 {
         self.index
     }

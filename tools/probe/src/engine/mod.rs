@@ -321,19 +321,16 @@ impl Engine {
     }
 
     /// The report of a phase, of what one or several engines counted.
-    #[must_use]
     pub fn report(&self, phase: &Phase, counted: Counted, series: Series) -> PhaseReport {
         outcome::report(phase, counted, series.into_samples(), &self.task)
     }
 
     /// Its threads.
-    #[must_use]
     pub fn threads_count(&self) -> usize {
         self.threads.len()
     }
 
     /// Its connections.
-    #[must_use]
     pub fn connections_count(&self) -> usize {
         self.threads.iter().map(|thread| thread.seats).sum()
     }

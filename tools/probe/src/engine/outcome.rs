@@ -91,7 +91,6 @@ impl Counted {
     }
 
     /// Requests and responses.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         self.tally.counts
     }
@@ -118,7 +117,6 @@ impl Counted {
     }
 
     /// The same for one part of a run, as it is reported next to the sum.
-    #[must_use]
     pub fn of_part(&self, part: usize) -> PartPhase {
         let connect = &self.tally.times.connect;
         let round_trip = self.tally.kinds.quic.as_ref().map_or(connect, |quic| quic.round_trip());

@@ -21,26 +21,22 @@ impl Share {
     /// # Panics
     ///
     /// When there is no such engine.
-    #[must_use]
     pub fn new(number: usize, count: usize) -> Self {
         assert!(number < count, "engine {number} of {count}");
         Self { number, count }
     }
 
     /// The number of the engine, from 0.
-    #[must_use]
     pub fn number(self) -> usize {
         self.number
     }
 
     /// How many engines there are.
-    #[must_use]
     pub fn count(self) -> usize {
         self.count
     }
 
     /// Its part of `whole` things: none is lost, and no two parts differ by more than one.
-    #[must_use]
     pub fn of(self, whole: u64) -> u64 {
         let (count, number) = (self.count as u64, self.number as u64);
         whole / count + u64::from(number < whole % count)

@@ -24,7 +24,6 @@ pub struct Watch {
 
 impl Watch {
     /// Of so many sources.
-    #[must_use]
     pub fn new(sources: usize) -> Self {
         Self {
             intervals: BTreeMap::new(),
@@ -73,7 +72,6 @@ impl Watch {
     }
 
     /// Returns whether it is over for all of them.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.last.iter().all(Option::is_none)
     }
@@ -145,13 +143,11 @@ impl Series {
     }
 
     /// Returns what was seen last.
-    #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
     /// All samples, in order.
-    #[must_use]
     pub fn into_samples(self) -> Vec<Sample> {
         self.samples
     }

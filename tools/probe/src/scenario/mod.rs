@@ -93,7 +93,6 @@ impl Think {
     }
 
     /// Exactly so long.
-    #[must_use]
     pub fn of(time: Duration) -> Self {
         match u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) {
             0 => Self::Never,

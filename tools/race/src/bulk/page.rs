@@ -68,7 +68,6 @@ pub struct PageArguments {
 }
 
 /// Carries the command out.
-#[must_use]
 pub fn run_page(arguments: &PageArguments) -> ExitCode {
     super::exit("page", run(arguments))
 }

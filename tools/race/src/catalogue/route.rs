@@ -79,7 +79,6 @@ impl Route {
     ];
 
     /// The one of [`NAMES`](Self::NAMES) that covers it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Ping => "ping",
@@ -102,13 +101,11 @@ impl Route {
     }
 
     /// Returns whether requests have a body, which comes back.
-    #[must_use]
     pub fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Grpc)
     }
 
     /// Returns whether a file is requested.
-    #[must_use]
     pub fn is_file(self) -> bool {
         matches!(
             self,
@@ -123,26 +120,22 @@ impl Route {
     }
 
     /// Returns whether it is a part of the site, which a contender starts by `site_command`.
-    #[must_use]
     pub fn is_site(self) -> bool {
         self.name().starts_with("site-")
     }
 
     /// The status of a right response.
-    #[must_use]
     pub fn status(self) -> StatusCode {
         if self == Self::SiteRedirect { StatusCode::FOUND } else { StatusCode::OK }
     }
 
     /// Returns whether the bytes of a right response are the contender's choice: a content coding, which is decoded to be compared,
     /// or the text of a redirect, whose `location` is compared instead.
-    #[must_use]
     pub fn has_own_bytes(self) -> bool {
         matches!(self, Self::SiteApi | Self::SiteRedirect)
     }
 
     /// Returns whether a backend is needed.
-    #[must_use]
     pub fn is_proxy(self) -> bool {
         matches!(self, Self::Proxy6 | Self::Proxy4k | Self::ProxyEvents)
     }

@@ -76,7 +76,6 @@ impl Records {
     }
 
     /// Writes what it is given.
-    #[must_use]
     pub fn sink(&self) -> RecordSink {
         let out = Rc::clone(&self.out);
         Box::new(move |phase, records| {
