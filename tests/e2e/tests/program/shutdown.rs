@@ -2,12 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use bolide_e2e::{assert_same, random};
 use bolide_launcher::{Server, find, finish, spawn};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -136,27 +135,22 @@ fn downloads_of_every_version_come_to_their_end() {
         ("--http1.1", server.https()),
         ("--http2", server.https()),
     ];
-    let mut downloads = Vec::new();
-    for (option, url) in ways {
-        let url = format!("{url}/echo?size=20000000");
-        let format = "%{size_download}";
-        // 10 MB a second: slow enough to be stopped in time.
-        let slow = ["-sSk", "--limit-rate", "10M", option, "-o", "/dev/null", "-w", format];
-        let download = spawn(&curl, slow.iter().chain(&[url.as_str()]));
-        wait_until_connected(&server, downloads.len() + 1);
-        signal(&download, Signal::STOP);
-        downloads.push(download);
-    }
+    let downloads: Vec<_> = ways
+        .iter()
+        .map(|(option, url)| {
+            let url = format!("{url}/echo?size=20000000");
+            let format = "%{size_download}";
+            // Slow enough to be under way: 10 MB a second.
+            let slow = ["-sSk", "--limit-rate", "10M", option, "-o", "/dev/null", "-w", format];
+            spawn(&curl, slow.iter().chain(&[url.as_str()]))
+        })
+        .collect();
+    wait_until_connected(&server, ways.len());
     server.terminate();
-    downloads.iter().for_each(|download| signal(download, Signal::CONT));
     for (download, (option, url)) in downloads.into_iter().zip(ways) {
         assert_eq!(finish(download).well().text(), "20000000", "{option} {url}");
     }
     assert!(server.wait().success());
-}
-
-fn signal(download: &Child, signal: Signal) {
-    kill_process(Pid::from_child(download), signal).expect("it runs");
 }
 
 /// Waits until the server has answered on this many connections: its sockets hold what curl hasn't read.
