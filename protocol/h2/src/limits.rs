@@ -10,6 +10,10 @@ use bolide_semantics::HeadLimits;
 /// bodies; looking further costs more than it saves. Against: bodies-far-behind.
 pub const FRAMES_AHEAD_COUNT: usize = 128;
 
+/// Window that a server's connection begins with, if `connection_window_bytes` is not less. Default: 131072. Unit: bytes. Reason:
+/// while a client doesn't read, what it would send waits in its memory. Against: stalled-uploads.
+pub const FIRST_WINDOW_BYTES: u32 = 128 * 1024;
+
 /// The largest DATA frame that counts as small. Default: 16. Unit: bytes. Reason: below this the
 /// frame's header is most of what travels. Against: one-byte-data.
 pub const SMALL_DATA_BYTES: u32 = 16;
@@ -46,7 +50,7 @@ limits! {
         /// the protocol's default of 65535 does not allow. Against: window-ignored.
         stream_window_bytes: u32 [to (1 << 31) - 1] = 65_536,
 
-        /// The window of a connection. A server's begins with 128 KiB and grows to this when bodies need it. Never below 65535, which
+        /// The window of a connection. A server's begins with `FIRST_WINDOW_BYTES` and grows to this when bodies need it. Never below 65535, which
         /// the protocol starts with. Default: 1048576. Unit: bytes. Reason: sixteen bodies of 64 KiB may wait for their handlers
         /// without holding up others. Against: window-ignored.
         connection_window_bytes: u32 [to (1 << 31) - 1] = 1 << 20,
@@ -236,7 +240,7 @@ limits! {
         concurrent_streams_count: u32 = 100,
     }
     with {
-        /// True if a connection's receive window begins with at most 128 KiB and grows beyond `connection_window_bytes` only as far as
+        /// True if a connection's receive window begins with `FIRST_WINDOW_BYTES` and grows beyond `connection_window_bytes` only as far as
         /// [`set_receive_budget`](crate::Connection::set_receive_budget) allows, for its owner shares memory among connections.
         /// Default: `false`.
         connection_window_is_granted: bool = false,

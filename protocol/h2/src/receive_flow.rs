@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use crate::limits::Limits;
+use crate::limits::{FIRST_WINDOW_BYTES, Limits};
 use crate::receive_window::{ReceiveWindow, Tuning};
 
 /// So many streams must have outgrown the initial window before it is raised for those to come.
 const STREAMS_GROWN_COUNT: u32 = 4;
-
-/// Window that a connection begins with whose owner shares memory among many, in bytes: what waits for slow clients to
-/// read responses is in their memory then, not in ours.
-const FIRST_WINDOW_BYTES: u32 = 128 * 1024;
 
 /// The connection's window and what tunes it and those of the streams.
 #[derive(Debug)]

@@ -147,8 +147,8 @@ fn more_than_a_window_is_an_error() {
     assert_eq!(server.dies_of(&data(1, false, &[0; 16_384])).1, FLOW_CONTROL_ERROR);
 }
 
-/// stalled-uploads: as many streams as allowed before may wait for their handlers while others go on; and a client that reads no
-/// responses sends no more until it does.
+/// stalled-uploads: the bodies of sixteen streams may wait for their handlers, and a client that reads no responses sends no more until
+/// it does.
 #[test]
 fn bodies_that_wait_for_handlers_make_the_connections_window_grow_unless_responses_wait() {
     let limits = Limits { connection_window_is_granted: true, ..Limits::default() };
