@@ -50,6 +50,11 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         &["SMALL_DATA_BYTES", "EARLY_PRIORITIES_COUNT", "RESET_RANGES_COUNT", "BODY_RATE_TIME"],
         "parts of budgets, which can be set",
     ),
+    (
+        "protocol/h2",
+        &["FIRST_WINDOW_BYTES"],
+        "where a window begins that grows to `connection-window-bytes`, which can be set",
+    ),
     ("protocol/h2", &["DRAIN_NOTICE"], "how an orderly end works: `drain` bounds it"),
     ("protocol/hpack", &["TABLE_BYTES"], "what RFC 7541 begins with"),
     ("protocol/hpack", &["SIZE_UPDATES_COUNT"], "all that an encoder has to signal"),
