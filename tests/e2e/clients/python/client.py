@@ -16,6 +16,9 @@ import httpx
 
 SIZES = [0, 1, 16383, 16384, 16385, 65535, 65536, 65537, 1 << 20, 8 << 20]
 
+# What sockets hold in both directions: http.client, and httpx over HTTP/1.1, read nothing of an echo before they have sent all of it.
+UNREAD_BYTES_MAX = 1 << 20
+
 
 def check_library(way, base):
     """http.client, on one connection; HTTP/1.1 in chunks too."""
@@ -30,6 +33,8 @@ def check_library(way, base):
     for size in SIZES:
         connection.request("GET", f"/echo?size={size}")
         assert connection.getresponse().read() == b"x" * size, size
+        if size > UNREAD_BYTES_MAX:
+            continue
         sent = os.urandom(size)
         connection.request("POST", "/echo", sent)
         assert connection.getresponse().read() == sent, size
@@ -57,7 +62,8 @@ async def check_httpx(way, base, version, **options):
         for size in SIZES:
             response = await client.get(f"{base}/echo?size={size}")
             assert response.content == b"x" * size, size
-            await echo(client, size)
+            if version == "HTTP/2" or size <= UNREAD_BYTES_MAX:
+                await echo(client, size)
         await asyncio.gather(*(echo(client, 1000 * index) for index in range(100)))
     print(f"ok: {way}")
 
