@@ -8,14 +8,23 @@ use bytes::Bytes;
 
 use crate::limits::{PIECE_BYTES, PIECE_MIN_BYTES, PIECES_BYTES};
 
-/// How many large buffers are kept for the next pieces.
+/// Sizes of buffers: each is twice the one before, from `PIECE_MIN_BYTES` to `PIECE_BYTES`.
+const SIZES: usize = size_index(PIECE_BYTES) + 1;
+
+/// How many buffers of each size but the smallest are kept for the next pieces.
 const SPARE_COUNT: usize = 16;
+
+/// Which of the sizes is enough for so many bytes.
+const fn size_index(bytes: usize) -> usize {
+    bytes.div_ceil(PIECE_MIN_BYTES).next_power_of_two().trailing_zeros() as usize
+}
 
 /// Memory that all workers have out in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     out_bytes: AtomicUsize,
-    spare: Mutex<Vec<Box<[u8]>>>,
+    /// By size.
+    spare: Mutex<[Vec<Box<[u8]>>; SIZES]>,
 }
 
 impl Pieces {
@@ -40,14 +49,11 @@ impl Pieces {
         Ok(Some(Bytes::from_owner(piece)))
     }
 
+    /// A buffer of at least so many bytes, no more than [`PIECE_BYTES`].
     fn take(self: &Arc<Self>, bytes: usize) -> Piece {
-        let spare = if bytes > PIECE_MIN_BYTES {
-            self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop()
-        } else {
-            None
-        };
-        let size = if bytes > PIECE_MIN_BYTES { PIECE_BYTES } else { PIECE_MIN_BYTES };
-        let buffer = spare.unwrap_or_else(|| vec![0; size.max(bytes)].into_boxed_slice());
+        let size = size_index(bytes);
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner)[size].pop();
+        let buffer = spare.unwrap_or_else(|| vec![0; PIECE_MIN_BYTES << size].into_boxed_slice());
         self.out_bytes.fetch_add(buffer.len(), Ordering::Relaxed);
         Piece { buffer, filled: 0, pieces: Arc::clone(self) }
     }
@@ -69,10 +75,11 @@ impl AsRef<[u8]> for Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         self.pieces.out_bytes.fetch_sub(self.buffer.len(), Ordering::Relaxed);
-        if self.buffer.len() == PIECE_BYTES {
+        let size = size_index(self.buffer.len());
+        if size > 0 {
             let mut spare = self.pieces.spare.lock().unwrap_or_else(PoisonError::into_inner);
-            if spare.len() < SPARE_COUNT {
-                spare.push(std::mem::take(&mut self.buffer));
+            if spare[size].len() < SPARE_COUNT {
+                spare[size].push(std::mem::take(&mut self.buffer));
             }
         }
     }
@@ -99,9 +106,21 @@ mod tests {
         assert_eq!(pieces.out_bytes.load(Ordering::Relaxed), PIECES_BYTES + PIECE_MIN_BYTES);
         drop(held);
         assert_eq!(pieces.next_bytes(1 << 40), PIECE_BYTES);
-        assert_eq!(pieces.spare.lock().unwrap().len(), SPARE_COUNT);
+        assert_eq!(pieces.spare.lock().unwrap()[size_index(PIECE_BYTES)].len(), SPARE_COUNT);
         drop(small);
         assert_eq!(pieces.out_bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_piece_takes_at_most_twice_what_was_asked_for() {
+        let pieces = Arc::new(Pieces::default());
+        for (bytes, taken) in [(1, 16), (16 * 1024 + 1, 32), (65_536, 64), (200_000, 256)] {
+            let held = piece(&pieces, bytes);
+            assert_eq!(held.len(), bytes);
+            assert_eq!(pieces.out_bytes.load(Ordering::Relaxed), taken * 1024, "for {bytes}");
+        }
+        let is_kept = pieces.spare.lock().unwrap().each_ref().map(|spare| spare.len() == 1);
+        assert_eq!(is_kept, [false, true, true, false, true]);
     }
 
     #[test]
