@@ -13,6 +13,31 @@ use crate::socket::{Call, Outcome, Phase, Slot};
 use crate::worker_context::WorkerContext;
 
 impl<K: Kernel, S: Service> Slot<K, S> {
+    /// Writes what waits, unless the socket is full. Returns why the connection ends, if it does.
+    #[inline]
+    pub(crate) fn flush_or_end(
+        &mut self,
+        cx: &mut WorkerContext<K, S>,
+        budget: &mut Budget,
+    ) -> Result<Flush, CloseCause> {
+        self.flush(cx, budget).or_else(|error| self.lose(&error))
+    }
+
+    /// A write has failed: that is the end, unless something may be read before. A server may have responded to a request that it
+    /// did not want to read (RFC 9112 §9.5).
+    #[cold]
+    fn lose(&mut self, error: &io::Error) -> Result<Flush, CloseCause> {
+        let cause = CloseCause::of(error);
+        if cause == CloseCause::Broken {
+            return Err(cause);
+        }
+        let is_first = std::mem::replace(&mut self.state.writing, Writing::Lost) != Writing::Lost;
+        if is_first && self.state.reading == Reading::Drained {
+            self.state.reading = Reading::ToEnd;
+        }
+        if self.may_read() { Ok(Flush::Blocked) } else { Err(cause) }
+    }
+
     /// The session has finished: what it queued leaves, then the sending side ends.
     #[cold]
     pub(crate) fn finish(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> Outcome {

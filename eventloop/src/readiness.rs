@@ -63,6 +63,8 @@ impl Reading {
 ///                ▲                                                  │ writable
 ///                └──────────────────────────────────────────────────┘
 /// ```
+///
+/// A write that fails leads to `Lost` from where there is something to be read, and to the end from elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Writing {
     /// Not before the connection is established.
@@ -74,6 +76,8 @@ pub(crate) enum Writing {
     Blocked,
     /// Room was reported: what waits is to be flushed.
     Room,
+    /// Nothing any more: a write has failed.
+    Lost,
 }
 
 impl Writing {
@@ -83,7 +87,7 @@ impl Writing {
         match self {
             Self::Blocked => *self = Self::Room,
             Self::Connecting if !failed => *self = Self::Room,
-            Self::Connecting | Self::Open | Self::Room => {}
+            Self::Connecting | Self::Open | Self::Room | Self::Lost => {}
         }
     }
 }

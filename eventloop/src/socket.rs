@@ -251,14 +251,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         if self.state.writing == Writing::Room {
             self.state.writing = Writing::Open;
-            match self.flush(cx, &mut budget) {
+            match self.flush_or_end(cx, &mut budget) {
                 Ok(Flush::Drained) if call.is_none() => {
                     // A session that stopped reading may have done so for its output.
                     let waits = self.state.more || !self.state.wants_input;
                     call = waits.then_some(Call::Again);
                 }
                 Ok(_) => {}
-                Err(error) => return Outcome::Closed(CloseCause::of(&error)),
+                Err(cause) => return Outcome::Closed(cause),
             }
         }
         let works = call.is_some() || self.may_read();
@@ -346,14 +346,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             if unflushed {
                 unflushed = false;
-                match self.flush(cx, budget) {
+                match self.flush_or_end(cx, budget) {
                     Ok(Flush::Drained) if self.state.cut => {}
                     Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
                         *call = Some(Call::Again);
                     }
                     Ok(Flush::Drained) if self.state.more => return Outcome::Again,
                     Ok(_) => {}
-                    Err(error) => return Outcome::Closed(CloseCause::of(&error)),
+                    Err(cause) => return Outcome::Closed(cause),
                 }
             }
             if call.is_none() && self.state.cut {
@@ -402,7 +402,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     }
 
     #[inline]
-    fn may_read(&self) -> bool {
+    pub(crate) fn may_read(&self) -> bool {
         let State { reading, wants_input, cut, full, .. } = self.state;
         reading.is_ready() && wants_input && !cut && !full && !self.is_connecting()
     }
@@ -419,6 +419,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let received = cx.kernel.receive(socket, block, offered);
         cx.meter.enter(Stage::LOOP);
         match received {
+            // A reset, not the end of what the peer had to say.
+            Ok(0) if self.state.writing == Writing::Lost => {
+                Err(io::ErrorKind::ConnectionReset.into())
+            }
             Ok(0) => {
                 self.state.reading = Reading::Ended;
                 Ok(true)
@@ -514,8 +518,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx: &mut WorkerContext<K, S>,
         budget: &mut Budget,
     ) -> io::Result<Flush> {
-        if self.state.writing != Writing::Open {
-            return Ok(Flush::Blocked);
+        match self.state.writing {
+            Writing::Open => {}
+            Writing::Lost => return Err(io::ErrorKind::ConnectionReset.into()),
+            Writing::Connecting | Writing::Blocked | Writing::Room => return Ok(Flush::Blocked),
         }
         if self.socket.is_none() {
             return Ok(self.flush_datagrams(cx, budget));

@@ -153,6 +153,24 @@ fn a_response_that_is_dropped_ends_its_exchange() {
 }
 
 #[test]
+fn a_body_that_is_dropped_when_its_connection_has_ended_is_forgotten() {
+    let (sender, ended) = std::sync::mpsc::channel();
+    let behind = Scripted::new(move |talk, _| {
+        talk.head();
+        talk.send("HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n");
+        talk.rest();
+        sender.send(()).expect("the test waits");
+    });
+    let client = client();
+    let mut upload = client.post(&behind.url("/")).start().expect("it begins");
+    assert_eq!(upload.response().expect("a response").status(), 413);
+    ended.recv_timeout(PATIENCE).expect("the connection ends, for the rest is not wanted");
+    drop(upload);
+    let other = Scripted::answering("HTTP/1.1 204 No Content\r\n\r\n");
+    assert_eq!(client.get(&other.url("/")).send().expect("a response").status(), 204);
+}
+
+#[test]
 fn the_thread_of_a_client_ends_with_its_last_handle() {
     let (sender, ended) = std::sync::mpsc::channel();
     let behind = Scripted::new(move |talk, _| {

@@ -18,11 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Caller {
     places: Vec<Destination>,
     deadline: Option<Duration>,
+    /// Its greeting.
+    greeting: Bytes,
     outcomes: Vec<Outcome>,
     alarms: Vec<Instant>,
     rung: Vec<Instant>,
     /// Retransmissions of TCP on connections, told when they were closed.
     retransmits: Vec<Option<u64>>,
+    /// Bytes that connections had received when they failed.
+    received: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -42,7 +46,8 @@ struct Session {
 impl Caller {
     fn new(places: Vec<Destination>) -> Self {
         let (outcomes, alarms, rung, retransmits) = (vec![], vec![], vec![], vec![]);
-        Self { places, deadline: None, outcomes, alarms, rung, retransmits }
+        let (greeting, received) = (Bytes::from_static(b"hello"), vec![]);
+        Self { places, deadline: None, greeting, outcomes, alarms, rung, retransmits, received }
     }
 }
 
@@ -82,7 +87,7 @@ impl Service for Caller {
             return After::CLOSED;
         }
         if !std::mem::replace(&mut session.greeted, true) {
-            turn.output.push(Bytes::from_static(b"hello"));
+            turn.output.push(self.greeting.clone());
         }
         session.received.extend_from_slice(&turn.input.take(turn.input.len()));
         if turn.eof {
@@ -104,6 +109,7 @@ impl Service for Caller {
     fn close(&mut self, session: Session, cause: CloseCause, _: &mut Agenda) {
         if let CloseCause::Failed(_) = cause {
             self.outcomes.push(Outcome::Closed(session.tag, cause));
+            self.received.push(session.received);
         }
     }
 }
@@ -146,6 +152,19 @@ fn it_connects_over_tcp_and_unix_sockets() {
     caller.outcomes.sort_by_key(|outcome| format!("{outcome:?}"));
     let good_day = |tag| Outcome::Answered(tag, b"good day".to_vec());
     assert_eq!(caller.outcomes, [good_day(0), good_day(1)]);
+}
+
+#[test]
+fn what_a_server_said_before_it_gave_the_connection_up_is_read() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut caller = Caller::new(vec![Destination::Inet(listener.local_addr().unwrap())]);
+    caller.greeting = Bytes::from(b"hello".repeat(10 << 20));
+    // What it has not read makes it reset the connection.
+    let server = std::thread::spawn(move || answer(listener.accept().unwrap().0));
+    let caller = run_until(caller, |caller| !caller.outcomes.is_empty());
+    server.join().unwrap();
+    assert!(matches!(caller.outcomes[..], [Outcome::Closed(0, CloseCause::Failed(_))]));
+    assert_eq!(caller.received, [b"good day"]);
 }
 
 #[test]

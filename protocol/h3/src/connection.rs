@@ -360,8 +360,8 @@ impl Connection {
     fn report(&mut self, event: Event) -> Option<Output> {
         match event {
             Event::Exchange(number, ExchangeEvent::Sendable) => {
-                let stream = self.streams.find(number)?;
-                if stream.sending.has_more() || stream.sending.part != Part::Content {
+                let sending = &self.streams.find(number)?.sending;
+                if sending.has_more() || !(sending.part == Part::Content || sending.is_cut) {
                     return None;
                 }
                 Some(Output::Exchange(ExchangeId(number), ExchangeEvent::Sendable))
@@ -486,7 +486,7 @@ impl Connection {
         let Some(stream) = self.streams.find(number) else { return };
         let (id, reported) = (stream.id(), stream.is_reported);
         let sending = &stream.sending;
-        if (sending.part != Part::Ended || sending.has_more()) && !sending.is_unwanted {
+        if sending.part != Part::Ended || sending.has_more() {
             cx.quic.reset(id, code as u64);
         }
         self.remove(cx, number, code);

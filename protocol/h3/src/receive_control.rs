@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, Fault};
 use crate::frame::kind;
 use crate::limits::CONTROL_FRAME_BYTES;
 use crate::settings;
-use crate::stream::{After, Part, number_of};
+use crate::stream::{Part, number_of};
 use crate::transport::{Context, Quic, Read};
 use crate::varint;
 
@@ -301,21 +301,19 @@ impl Connection {
         let Some(stream) = self.streams.find(number) else { return Ok(()) };
         if self.role == Role::Client && code == ErrorCode::NoError as u64 {
             // RFC 9114 §4.1: the response comes, whatever becomes of the rest of the request.
-            let has_ended = stream.sending.part == Part::Ended && !stream.sending.has_more();
-            if has_ended || stream.sending.is_unwanted {
+            let sending = &mut stream.sending;
+            if sending.part == Part::Ended && !sending.has_more() {
                 return Ok(());
             }
             cx.quic.reset(id, ErrorCode::NoError as u64);
-            let sending = &mut stream.sending;
-            (sending.is_unwanted, sending.is_full) = (true, false);
             sending.framed = Vec::new();
-            let ends = sending.waiting.take().is_some_and(|it| !matches!(it.after, After::More));
+            sending.waiting = None;
             if let Some(turn) = sending.turn.take() {
                 self.scheduler.remove(sending.priority, turn);
             }
-            if ends {
-                sending.part = Part::Ended;
-            } else {
+            sending.is_cut = std::mem::replace(&mut sending.part, Part::Ended) != Part::Ended;
+            if sending.is_cut {
+                // What it gives next is refused: that is how a caller that waits for room learns of it.
                 self.pending.push_back(Event::Exchange(number, ExchangeEvent::Sendable));
             }
             self.streams.charge(number);
@@ -359,14 +357,15 @@ impl Connection {
         number: u32,
     ) -> Result<(), Fault> {
         let Some(stream) = self.streams.peek(number) else { return Ok(()) };
-        if stream.is_over() {
-            self.remove(cx, number, ErrorCode::NoError);
-        } else if stream.sending.is_unwanted && stream.receiving.part == Part::Ended {
+        if !stream.is_over() {
+            return Ok(());
+        }
+        if stream.sending.is_cut {
             let what = "the rest of the request is not needed";
             let reason = AbortReason::new(Blame::Peer, "not-needed", what);
-            self.remove(cx, number, ErrorCode::NoError);
             self.pending.push_back(Event::Exchange(number, ExchangeEvent::Aborted(reason)));
         }
+        self.remove(cx, number, ErrorCode::NoError);
         Ok(())
     }
 

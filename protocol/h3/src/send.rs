@@ -179,10 +179,6 @@ impl Connection {
             return Err(Misuse::WrongLength);
         }
         stream.sending.part = Part::Ended;
-        if stream.sending.is_unwanted {
-            self.sent_all(cx, id.0);
-            return Ok(());
-        }
         if let Some(waiting) = &mut stream.sending.waiting {
             waiting.after = After::Trailers(Box::new(PendingTrailers::new(fields)));
             self.streams.charge(id.0);

@@ -54,7 +54,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] before the head or after the end;
+    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] before the head, after the end, or once the server needs
+    /// no more of the request (§4.1);
     /// [`Misuse::Busy`] while an earlier chunk waits; [`Misuse::WrongLength`] when the body is longer
     /// than its Content-Length, ends before it, or has no place in this response (RFC 9110 §6.4.1).
     #[inline]
@@ -78,13 +79,6 @@ impl Connection {
         if sending.left != LENGTH_UNKNOWN {
             let rest = sending.left.checked_sub(chunk.bytes.len() as u64);
             sending.left = rest.filter(|rest| !ends || *rest == 0).ok_or(Misuse::WrongLength)?;
-        }
-        if sending.is_unwanted {
-            if ends {
-                sending.part = Part::Ended;
-                self.sent_all(cx, id.0);
-            }
-            return Ok(true);
         }
         if chunk.bytes.is_empty() && !ends {
             return Ok(!sending.has_more());

@@ -71,8 +71,8 @@ pub(crate) struct Sending {
     pub(crate) waiting: Option<Waiting>,
     /// The transport takes no more at the moment.
     pub(crate) is_full: bool,
-    /// The server has said that it needs no more of the request: what is given is dropped.
-    pub(crate) is_unwanted: bool,
+    /// It ended before the caller's end of it: the server needs no more of the request.
+    pub(crate) is_cut: bool,
     pub(crate) priority: Priority,
     /// Its turn, while it waits for one.
     pub(crate) turn: Option<u64>,
@@ -175,7 +175,7 @@ impl Stream {
                 framed: Vec::new(),
                 waiting: None,
                 is_full: false,
-                is_unwanted: false,
+                is_cut: false,
                 priority: Priority::UNSPOKEN,
                 turn: None,
                 stalled: None,

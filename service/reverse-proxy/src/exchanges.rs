@@ -227,11 +227,8 @@ impl UpstreamExchanges {
                 Next::Piece(piece, end) => orders.send_data(id, piece, end),
                 Next::Trailers(head) => orders.send_trailers(id, &refs(&head)).map(|()| true),
             };
-            match sent {
-                Ok(more) => state.up.blocked = !more,
-                // Why it is over, its own event says.
-                Err(_) => state.up.blocked = true,
-            }
+            // What the upstream needs no more is dropped; its own event says why.
+            state.up.blocked = !sent.unwrap_or(true);
         }
         let taken = state.up.taken_bytes;
         if taken > had && (!state.up.ended || taken >= TELL_BYTES) {

@@ -237,11 +237,22 @@ fn a_response_before_the_end_of_its_request_stops_that() {
     assert_eq!(client.poll(), [Seen::Sendable(id)]);
     client.quic.stops(0, 0x100);
     assert_eq!(client.poll(), [], "it is told once");
-    assert_eq!(client.give(id, b"dropped", End::No), Ok(true));
+    assert_eq!(client.give(id, b"refused", End::No), Err(Misuse::OutOfOrder));
+    assert_eq!(client.give(id, b"refused", End::Yes), Err(Misuse::OutOfOrder));
     let seen = client.feed_all(0, &headers(&[(":status", "413")]));
     assert_eq!(seen[0], Seen::Head(id, "413".to_owned(), End::Yes));
     assert!(matches!(seen[1], Seen::Aborted(_, reason) if reason.name == "not-needed"), "{seen:?}");
     assert_eq!(client.quic.sent[&0].reset, Some(0x100));
+    // Whose caller has given the end of the request is not told.
+    let mut client = Subject::client();
+    let id = client.request(&Method::POST, &[], End::No).unwrap();
+    client.quic.room = 0;
+    assert_eq!(client.give(id, b"waits", End::Yes), Ok(false));
+    client.quic.stops(0, 0x100);
+    assert_eq!(client.poll(), []);
+    let seen = client.feed_all(0, &headers(&[(":status", "413")]));
+    assert_eq!(seen, [Seen::Head(id, "413".to_owned(), End::Yes)]);
+    assert!(client.connection.is_idle());
     // What is reset once is not reset again, whatever the server does then.
     let mut client = Subject::client();
     client.request(&Method::POST, &[], End::No).unwrap();

@@ -203,8 +203,8 @@ impl ConnectionExchanges {
                     let what = "the request's body is not as long as its content-length says";
                     return pending.fail(ClientError::new(ErrorKind::Body, what).touched());
                 }
-                // Why it is over, its own event says.
-                Err(_) => state.blocked = true,
+                // What the server needs no more is dropped; its own event says why.
+                Err(_) => {}
             }
         }
         if has_moved {
@@ -296,7 +296,12 @@ impl ConnectionExchanges {
                 pool.next_waiting(self.dialling.key)
             };
             let Some(pending) = next else { return };
-            if pending.lock().abandoned {
+            let abandoned = {
+                let mut state = pending.lock();
+                state.waits = None;
+                state.abandoned
+            };
+            if abandoned {
                 self.done();
                 continue;
             }

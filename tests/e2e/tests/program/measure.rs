@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
-use bolide_launcher::{Finished, Server, program, run};
+use bolide_launcher::{Finished, Server, program, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -64,6 +64,29 @@ fn every_protocol_carries_bytes_and_time_both_ways() {
             assert_eq!(found["out_of_order"].is_u64(), is_download && is_tcp, "{timed:?}");
             assert_eq!(found["server"].is_object(), cfg!(target_os = "linux"), "found by its port");
             assert_eq!((&found["interrupted"], &found["error"]), (&false.into(), &Value::Null));
+        }
+    }
+}
+
+#[test]
+fn an_upload_that_the_server_refuses_ends_with_its_status() {
+    let directory = scratch("an_upload_that_the_server_refuses");
+    let root = directory.to_str().expect("a path in UTF-8");
+    let server =
+        Server::start(&["--http", "127.0.0.1:0", "--https", "127.0.0.1:0", "--root", root]);
+    let (http, https) = (format!("{}/", server.http()), format!("{}/", server.https()));
+    for (url, options) in [
+        (&http, &["--h1"][..]),
+        (&http, &["--h2c"]),
+        (&https, &["--h2", "--insecure"]),
+        (&https, &["--h3", "--insecure"]),
+    ] {
+        for amount in [["-t", "1h"], ["-n", "64M"]] {
+            let arguments = [&[url.as_str(), "-X", "PUT"], options, &amount].concat();
+            let finished = measure(&arguments);
+            assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.both());
+            let words = "the response was 405 Method Not Allowed instead of 200 or 204";
+            assert!(finished.both().contains(words), "{arguments:?}: {}", finished.both());
         }
     }
 }

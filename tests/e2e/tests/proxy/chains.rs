@@ -1,6 +1,7 @@
 //! Proxies before proxies: our own, and nginx.
 
-use bolide_e2e::{SIZES, assert_same, random_file};
+use bolide::client::{Client, Trust, Versions};
+use bolide_e2e::{SIZES, assert_same, random, random_file};
 use bolide_launcher::{Server, find, run, scratch};
 
 use crate::behind::{nginx_before, nginx_of_each_version};
@@ -101,4 +102,32 @@ fn upstreams_take_turns_beside_built_in_routes() {
     let text = run(&curl, ["-sSi", &gone]).well().text();
     assert!(text.starts_with("HTTP/1.1 502"), "{text}");
     assert!(text.contains("proxy-status: bolide; error=connection_refused"), "{text}");
+}
+
+#[test]
+fn an_upload_that_an_upstream_refuses_gets_its_status() {
+    let directory = scratch("an_upload_that_an_upstream_refuses");
+    let root = directory.display().to_string();
+    let origin =
+        Server::start(&["--http", "127.0.0.1:0", "--https", "127.0.0.1:0", "--root", &root]);
+    let body = random(16 << 20, 11);
+    for (scheme, url) in [
+        ("http", origin.http()),
+        ("h2c", origin.http()),
+        ("https", origin.https()),
+        ("h3", origin.https()),
+    ] {
+        let upstream = format!("{scheme}://{}", Server::authority(url));
+        let server = proxy(&[&upstream], &["--proxy-insecure"]);
+        for versions in [Versions::Http1, Versions::Http2, Versions::Http3] {
+            let client = Client::builder().versions(versions).trust(Trust::Any);
+            let client = client.build().expect("a client");
+            let response = client.put(server.https()).body(body.clone()).send();
+            let response = response.unwrap_or_else(|error| panic!("{versions:?}: {error}"));
+            assert_eq!(response.status(), 405, "{versions:?} by {upstream}");
+            drop(response);
+            let again = client.get(server.https()).send();
+            assert_eq!(again.expect("the client goes on").status(), 404, "{versions:?}");
+        }
+    }
 }

@@ -151,7 +151,7 @@ impl OpenConnection {
                 self.send_head(&mut cx, ask, &mut progress);
                 self.advance(&mut cx, &mut progress);
             }
-            let more = self.send_piece(&mut cx, &mut progress)?;
+            let more = self.send_piece(&mut cx, &mut progress);
             self.connection.keep_records(&mut plain);
             self.rest = input.take_rest();
             let flushed = self.carrier.flush(&mut self.connection, &mut output)?;
@@ -225,11 +225,7 @@ impl OpenConnection {
     }
 
     /// Gives the next piece of the body, if it can be sent; whether more are left.
-    fn send_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-        progress: &mut Progress,
-    ) -> Result<bool, String> {
+    fn send_piece(&mut self, cx: &mut Context<'_>, progress: &mut Progress) -> bool {
         if let Some(id) = progress.id
             && progress.can_send
             && !progress.is_complete
@@ -237,10 +233,10 @@ impl OpenConnection {
         {
             let end = if progress.pieces.is_empty() { End::Yes } else { End::No };
             let sent = self.connection.send_data(cx, id, piece, end);
-            progress.can_send =
-                sent.map_err(|misuse| format!("the body can't be sent: {misuse:?}"))?;
+            // What the server needs no more is dropped; its own event says why.
+            progress.can_send = sent.unwrap_or(true);
         }
-        Ok(progress.can_send && !progress.pieces.is_empty())
+        progress.can_send && !progress.pieces.is_empty()
     }
 
     /// Waits until something can be read, or (when blocked) written, or the deadline.
