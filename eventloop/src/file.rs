@@ -42,12 +42,6 @@ impl FileVersion {
         })
     }
 
-    /// Returns whether it may be `before` with a write that has not set the length yet.
-    #[cold]
-    fn is_half_appended(&self, before: &Self) -> bool {
-        self.length == before.length && self.age() < LENGTH_PAUSE
-    }
-
     /// How long ago its content changed; without end where that is before the epoch or to come.
     fn age(&self) -> Duration {
         let seconds = Duration::from_secs(u64::try_from(self.modified_seconds).unwrap_or(0));
@@ -64,6 +58,10 @@ const TAIL_BYTES: usize = 256;
 /// How long after the time of a change the length may still be what it was before the write that made it: the kernel sets the time
 /// first, and the writer may lose its core in between.
 const LENGTH_PAUSE: Duration = Duration::from_millis(10);
+
+/// How often a version is read of which only the time is another than before: the kernel reads the length, the seconds and their
+/// part one after the other, so the first may be of before a write and the last of after it.
+const READINGS_COUNT: usize = 3;
 
 /// An open file and the version of it that was promised to the receivers of its bytes.
 ///
@@ -114,23 +112,44 @@ impl SharedFile {
     ///
     /// Those of `fstat`, and that it has changed.
     pub fn check(&self) -> io::Result<()> {
-        let version = self.settled()?;
+        let version = self.settled(|| FileVersion::of(&self.file))?;
         let has_grown = || version.length > self.version.length && self.ends_as_promised();
         if version == self.version || has_grown() { Ok(()) } else { Err(Changed.into()) }
     }
 
     /// The version that is there once no write is between the time that it sets first and the length that it sets last. Waits for
-    /// that up to [`LENGTH_PAUSE`] after the write began, however many connections ask; a second write whose predecessor left the
-    /// length is in place.
-    fn settled(&self) -> io::Result<FileVersion> {
-        let begun = FileVersion::of(&self.file)?;
-        let mut version = begun;
-        while version == begun && version != self.version && version.is_half_appended(&self.version)
-        {
-            std::thread::yield_now();
-            version = FileVersion::of(&self.file)?;
+    /// that up to [`LENGTH_PAUSE`] after the write began, however many connections ask; writes that follow each other and leave the
+    /// length are in place.
+    fn settled(
+        &self,
+        mut read: impl FnMut() -> io::Result<FileVersion>,
+    ) -> io::Result<FileVersion> {
+        let mut version = read()?;
+        for _ in 0..READINGS_COUNT {
+            let begun = version;
+            while version == begun && self.is_half_appended(&version) {
+                std::thread::yield_now();
+                version = read()?;
+            }
+            if !self.differs_by_time(&version) {
+                break;
+            }
+            let again = read()?;
+            if std::mem::replace(&mut version, again) == again {
+                break;
+            }
         }
         Ok(version)
+    }
+
+    /// Returns whether nothing but the time is another than was promised.
+    fn differs_by_time(&self, version: &FileVersion) -> bool {
+        version.length == self.version.length && *version != self.version
+    }
+
+    /// Returns whether it may be what was promised with a write that has not set the length yet.
+    fn is_half_appended(&self, version: &FileVersion) -> bool {
+        self.differs_by_time(version) && version.age() < LENGTH_PAUSE
     }
 
     /// Returns whether the last bytes that were promised are still there.
@@ -251,6 +270,32 @@ mod tests {
             check(&shared);
         }
         appended.join().unwrap();
+    }
+
+    #[test]
+    fn a_version_that_was_read_while_it_changed_is_read_again() {
+        let of = |length, modified_seconds, modified_nanoseconds| FileVersion {
+            length,
+            modified_seconds,
+            modified_nanoseconds,
+        };
+        let (promised, appended) = (of(100, 9, 999_000_000), of(114, 10, 1000));
+        let shared = SharedFile::new(Arc::new(file(0).into()), promised);
+        let old_length = of(100, 10, 1000);
+        let old_seconds = of(100, 9, 1000);
+        let old_nanoseconds = of(100, 10, 999_000_000);
+        for torn in [promised, old_length, old_seconds, old_nanoseconds] {
+            let mut readings = [torn, appended, appended].into_iter();
+            let settled = shared.settled(|| Ok(readings.next().expect("two are enough"))).unwrap();
+            assert_eq!(settled, if torn == promised { promised } else { appended });
+        }
+        // Others are changes in place, however many follow each other.
+        let mut nanoseconds = 0;
+        let settled = shared.settled(|| {
+            nanoseconds += 1;
+            Ok(of(100, 10, nanoseconds))
+        });
+        assert!(settled.unwrap() != promised && nanoseconds < 9, "{nanoseconds} readings");
     }
 
     #[test]
