@@ -14,9 +14,9 @@ pub const UNIDIRECTIONAL_STREAMS_COUNT: u32 = 8;
 /// Unit: bytes. Reason: 100 Mbit/s over 20 ms; the transport can't change it later. Against: window-ignored, stalled-uploads.
 pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 
-/// The same where the worker had room: its account was at most a tenth full. Default: 2097152. Unit: bytes. Reason: 160 Mbit/s over
-/// 100 ms. Against: window-ignored.
-pub const STREAM_WINDOW_BYTES_MAX: u32 = 2 << 20;
+/// The same where the worker had room: its account was at most a tenth full. Default: 4194304. Unit: bytes. Reason: 330 Mbit/s over
+/// 100 ms, as much as is sent ahead. Against: window-ignored.
+pub const STREAM_WINDOW_BYTES_MAX: u32 = 4 << 20;
 
 /// Amount that a client may send on all streams before it is read, at first. Default: 65536. Unit: bytes. Reason: as much as the
 /// open streams may have is charged to the connection, for the transport does not tell how much has come; it doubles whenever as much was
@@ -34,6 +34,10 @@ pub const OUTWARD_WINDOW_BYTES: u32 = 32 << 20;
 /// How many streams with slow receivers add their windows to that of the connection, so that the others keep all of it. Default: 8.
 /// Unit: streams. Reason: requests on the others would wait until such a receiver reads. Against: window-ignored.
 pub const STALLED_STREAMS_COUNT: u32 = 8;
+
+/// The most that they add. Default: 16777216. Unit: bytes. Reason: four windows of the largest size, and more of smaller ones. Against:
+/// window-ignored.
+pub const STALLED_BYTES: u32 = 16 << 20;
 
 /// Amount that may be sent and not acknowledged, or wait to be sent, where the congestion window is small. Default: 65536. Unit:
 /// bytes. Reason: many small responses at once. Against: none.

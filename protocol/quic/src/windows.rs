@@ -2,7 +2,7 @@
 
 use crate::limits::{
     CONNECTION_WINDOWS_COUNT, FIRST_WINDOW_BYTES, SEND_WINDOW_BYTES, SEND_WINDOW_BYTES_MAX,
-    STALLED_STREAMS_COUNT,
+    STALLED_BYTES, STALLED_STREAMS_COUNT,
 };
 
 /// Memory that a piece of a stream takes besides its bytes while it is not read: its place in the order, and what it shares.
@@ -59,7 +59,7 @@ impl Receiving {
         let arrived = first_bytes as u64;
         let shared_bytes_max = CONNECTION_WINDOWS_COUNT * stream_bytes;
         let shared_bytes = FIRST_WINDOW_BYTES;
-        let stalled_max = STALLED_STREAMS_COUNT;
+        let stalled_max = STALLED_STREAMS_COUNT.min(STALLED_BYTES / stream_bytes);
         Self { arrived, stalled_max, ..Self::with(stream_bytes, shared_bytes, shared_bytes_max) }
     }
 
@@ -248,7 +248,7 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::STREAM_WINDOW_BYTES;
+    use crate::limits::{STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES_MAX};
 
     /// Returns what a server's end holds besides the place of its one stream.
     fn held(receiving: &Receiving) -> usize {
@@ -316,6 +316,12 @@ mod tests {
         }
         let most = STALLED_STREAMS_COUNT * STREAM_WINDOW_BYTES;
         assert_eq!(receiving.pause(), Some(FIRST_WINDOW_BYTES + most));
+        let mut roomy = Receiving::of_server(0, STREAM_WINDOW_BYTES_MAX);
+        for stream in (0..80).step_by(4) {
+            roomy.begin(stream);
+            roomy.read(stream, 1);
+        }
+        assert_eq!(roomy.pause(), Some(FIRST_WINDOW_BYTES + STALLED_BYTES));
         let mut client = Receiving::of_client(1 << 20, 32 << 20);
         client.begin(0);
         client.read(0, 1);

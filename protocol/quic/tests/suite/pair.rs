@@ -101,7 +101,7 @@ fn exchanges_over_a_network_that_loses_and_reorders() {
 
 #[test]
 fn what_has_come_and_was_not_read_is_charged() {
-    const BODY_BYTES: usize = 4 << 20;
+    const BODY_BYTES: usize = 8 << 20;
     let mut world = World::connected(3);
     world.jitter = Duration::ZERO;
     let held = |world: &World| world.sides[1].quic.as_ref().map_or(0, Connection::held_bytes);

@@ -26,8 +26,8 @@ struct Charge {
 const CHARGES: &[Charge] = &[
     Charge {
         what: "bodies over HTTP/3 that are not consumed",
-        bound: "`STREAM_UNCONSUMED_BYTES` each, `STREAM_WINDOW_BYTES_MAX` for each of `STALLED_STREAMS_COUNT`, and `FIRST_WINDOW_BYTES`, grown to `CONNECTION_WINDOWS_COUNT` windows",
-        bound_bytes: 22 << 20,
+        bound: "`STREAM_UNCONSUMED_BYTES` each, `STALLED_BYTES`, and `FIRST_WINDOW_BYTES`, grown to `CONNECTION_WINDOWS_COUNT` windows",
+        bound_bytes: 25 << 20,
         fill: bodies,
     },
     Charge {
@@ -60,7 +60,7 @@ fn bodies(world: &mut World) {
     let now = world.now;
     for _ in 0..16 {
         let id = world.client().request(now, &Method::POST, "/", End::No);
-        let body = Bytes::from(vec![7; 3 << 20]);
+        let body = Bytes::from(vec![7; 5 << 20]);
         let sent = world.client().with(now, |http, cx| http.send_data(cx, id, body, End::No));
         assert!(sent.is_ok(), "{sent:?}");
     }

@@ -99,6 +99,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "SEND_WINDOW_BYTES",
             "SEND_WINDOW_BYTES_MAX",
             "STALLED_STREAMS_COUNT",
+            "STALLED_BYTES",
             "DATAGRAM_BYTES",
             "SILENCE",
             "UNVALIDATED_HANDSHAKES_COUNT",
