@@ -37,6 +37,9 @@ pub(crate) struct Compression {
 #[derive(Debug)]
 pub(crate) enum Event {
     Exchange(u32, ExchangeEvent),
+    /// The response is complete, and the rest of the request is not needed. The stream is there until this is reported: how much
+    /// of the request was sent can be asked when the end of the response is.
+    NotNeeded(u32),
     Connection(ConnectionEvent),
 }
 
@@ -133,7 +136,7 @@ impl Connection {
     fn advance<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) -> Result<Output, Fault> {
         loop {
             while let Some(event) = self.pending.pop_front() {
-                if let Some(output) = self.report(event) {
+                if let Some(output) = self.report(cx, event) {
                     return Ok(output);
                 }
             }
@@ -357,14 +360,21 @@ impl Connection {
     }
 
     /// Turns a pending event into a report, unless it has been overtaken.
-    fn report(&mut self, event: Event) -> Option<Output> {
+    fn report<Q: Quic>(&mut self, cx: &mut Context<'_, Q>, event: Event) -> Option<Output> {
         match event {
             Event::Exchange(number, ExchangeEvent::Sendable) => {
                 let sending = &self.streams.find(number)?.sending;
-                if sending.has_more() || !(sending.part == Part::Content || sending.is_cut) {
+                if sending.has_more() || !(sending.part == Part::Content || sending.cut.is_some()) {
                     return None;
                 }
                 Some(Output::Exchange(ExchangeId(number), ExchangeEvent::Sendable))
+            }
+            Event::NotNeeded(number) => {
+                self.streams.peek(number)?;
+                self.remove(cx, number, ErrorCode::NoError);
+                let what = "the rest of the request is not needed";
+                let reason = AbortReason::new(Blame::Peer, "not-needed", what);
+                Some(Output::Exchange(ExchangeId(number), ExchangeEvent::Aborted(reason)))
             }
             Event::Exchange(number, event) => Some(Output::Exchange(ExchangeId(number), event)),
             Event::Connection(event) => Some(Output::Connection(event)),

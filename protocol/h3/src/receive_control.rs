@@ -307,12 +307,12 @@ impl Connection {
             }
             cx.quic.reset(id, ErrorCode::NoError as u64);
             sending.framed = Vec::new();
-            sending.waiting = None;
+            let waiting = sending.waiting.take();
+            sending.cut = Some(waiting.map_or(0, |waiting| waiting.chunk.bytes.len() as u64));
             if let Some(turn) = sending.turn.take() {
                 self.scheduler.remove(sending.priority, turn);
             }
-            sending.is_cut = std::mem::replace(&mut sending.part, Part::Ended) != Part::Ended;
-            if sending.is_cut {
+            if std::mem::replace(&mut sending.part, Part::Ended) != Part::Ended {
                 // What it gives next is refused: that is how a caller that waits for room learns of it.
                 self.pending.push_back(Event::Exchange(number, ExchangeEvent::Sendable));
             }
@@ -360,12 +360,11 @@ impl Connection {
         if !stream.is_over() {
             return Ok(());
         }
-        if stream.sending.is_cut {
-            let what = "the rest of the request is not needed";
-            let reason = AbortReason::new(Blame::Peer, "not-needed", what);
-            self.pending.push_back(Event::Exchange(number, ExchangeEvent::Aborted(reason)));
+        if stream.sending.cut.is_some() {
+            self.pending.push_back(Event::NotNeeded(number));
+        } else {
+            self.remove(cx, number, ErrorCode::NoError);
         }
-        self.remove(cx, number, ErrorCode::NoError);
         Ok(())
     }
 

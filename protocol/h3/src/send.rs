@@ -161,8 +161,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] before the head, after the end, or in a
-    /// tunnel; [`Misuse::InvalidHead`]; [`Misuse::WrongLength`] when the body is shorter than its
+    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] before the head, after the end, in a tunnel, or
+    /// once the server needs no more of the request (§4.1); [`Misuse::InvalidHead`]; [`Misuse::WrongLength`] when the body is shorter than its
     /// Content-Length.
     pub fn send_trailers<Q: Quic>(
         &mut self,

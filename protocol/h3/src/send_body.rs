@@ -34,17 +34,20 @@ impl Connection {
     /// as ended.
     #[must_use]
     pub fn is_framed(&self, id: ExchangeId) -> bool {
-        self.streams
-            .peek(id.0)
-            .is_none_or(|stream| stream.sending.part == Part::Ended && !stream.sending.has_more())
+        self.streams.peek(id.0).is_none_or(|stream| {
+            let sending = &stream.sending;
+            sending.part == Part::Ended && !sending.has_more() && sending.cut.is_none()
+        })
     }
 
-    /// How many bytes of a body, of those that were given, wait for the transport.
+    /// How many bytes of a body, of those that were given, wait for the transport, or are not sent because the server needs
+    /// no more of them (§4.1).
     #[must_use]
     pub fn unframed_bytes(&self, id: ExchangeId) -> u64 {
-        let stream = self.streams.peek(id.0);
-        let waiting = stream.and_then(|stream| stream.sending.waiting.as_ref());
-        waiting.map_or(0, |waiting| waiting.chunk.bytes.len() as u64)
+        let Some(stream) = self.streams.peek(id.0) else { return 0 };
+        let waiting = stream.sending.waiting.as_ref();
+        let waiting = waiting.map(|waiting| waiting.chunk.bytes.len() as u64);
+        waiting.or(stream.sending.cut).unwrap_or(0)
     }
 
     /// Gives the next chunk of a body or of a tunnel's bytes. What is [lent](bolide_buffers::Memory) is copied, for the

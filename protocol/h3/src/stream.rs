@@ -71,8 +71,8 @@ pub(crate) struct Sending {
     pub(crate) waiting: Option<Waiting>,
     /// The transport takes no more at the moment.
     pub(crate) is_full: bool,
-    /// It ended before the caller's end of it: the server needs no more of the request.
-    pub(crate) is_cut: bool,
+    /// The server needs no more of the request: so many bytes of a body that were given are not sent.
+    pub(crate) cut: Option<u64>,
     pub(crate) priority: Priority,
     /// Its turn, while it waits for one.
     pub(crate) turn: Option<u64>,
@@ -175,7 +175,7 @@ impl Stream {
                 framed: Vec::new(),
                 waiting: None,
                 is_full: false,
-                is_cut: false,
+                cut: None,
                 priority: Priority::UNSPOKEN,
                 turn: None,
                 stalled: None,

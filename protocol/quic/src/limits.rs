@@ -35,7 +35,7 @@ pub const OUTWARD_WINDOW_BYTES: u32 = 32 << 20;
 /// Unit: streams. Reason: requests on the others would wait until such a receiver reads. Against: window-ignored.
 pub const STALLED_STREAMS_COUNT: u32 = 8;
 
-/// The most that they add. Default: 16777216. Unit: bytes. Reason: four windows of the largest size, and more of smaller ones. Against:
+/// The most that streams with slow receivers add to the window of the connection. Default: 16777216. Unit: bytes. Reason: four windows of the largest size, and more of smaller ones. Against:
 /// window-ignored.
 pub const STALLED_BYTES: u32 = 16 << 20;
 

@@ -1,6 +1,6 @@
 //! RFC 9114 §4.1 to §4.4: requests, responses, and what is malformed.
 
-use bolide_semantics::{Content, End, ExchangeId, FieldRef, Misuse};
+use bolide_semantics::{Content, End, ExchangeEvent, ExchangeId, FieldRef, Misuse, Output};
 use http::{Method, StatusCode};
 
 use crate::subject::{GET, POST, Pair, Seen, Subject, data, frame, headers};
@@ -243,16 +243,6 @@ fn a_response_before_the_end_of_its_request_stops_that() {
     assert_eq!(seen[0], Seen::Head(id, "413".to_owned(), End::Yes));
     assert!(matches!(seen[1], Seen::Aborted(_, reason) if reason.name == "not-needed"), "{seen:?}");
     assert_eq!(client.quic.sent[&0].reset, Some(0x100));
-    // Whose caller has given the end of the request is not told.
-    let mut client = Subject::client();
-    let id = client.request(&Method::POST, &[], End::No).unwrap();
-    client.quic.room = 0;
-    assert_eq!(client.give(id, b"waits", End::Yes), Ok(false));
-    client.quic.stops(0, 0x100);
-    assert_eq!(client.poll(), []);
-    let seen = client.feed_all(0, &headers(&[(":status", "413")]));
-    assert_eq!(seen, [Seen::Head(id, "413".to_owned(), End::Yes)]);
-    assert!(client.connection.is_idle());
     // What is reset once is not reset again, whatever the server does then.
     let mut client = Subject::client();
     client.request(&Method::POST, &[], End::No).unwrap();
@@ -260,6 +250,32 @@ fn a_response_before_the_end_of_its_request_stops_that() {
     client.quic.stops(0, 0x102);
     assert!(matches!(client.poll()[..], [Seen::Sendable(1), Seen::Aborted(1, _)]));
     assert_eq!(client.quic.sent[&0].reset, Some(0x100));
+}
+
+#[test]
+fn what_the_server_did_not_need_counts_as_not_sent() {
+    for gives_up in [false, true] {
+        let mut client = Subject::client();
+        let id = client.request(&Method::POST, &[], End::No).unwrap();
+        client.quic.room = 0;
+        assert_eq!(client.give(id, b"waits", End::Yes), Ok(false));
+        client.quic.stops(0, 0x100);
+        assert_eq!(client.poll(), []);
+        client.quic.arrives(0, &headers(&[(":status", "413")]));
+        client.quic.ends(0);
+        let output = client.with(|connection, cx| connection.poll(cx));
+        assert!(matches!(output, Output::Exchange(_, ExchangeEvent::Head(End::Yes))), "{output:?}");
+        assert!(!client.connection.is_framed(ExchangeId(id)));
+        assert_eq!(client.connection.unframed_bytes(ExchangeId(id)), 5);
+        if gives_up {
+            client.with(|connection, cx| connection.abort(cx, ExchangeId(id)));
+            assert_eq!(client.poll(), []);
+        } else {
+            let seen = client.poll();
+            assert!(matches!(seen[..], [Seen::Aborted(_, reason)] if reason.name == "not-needed"));
+        }
+        assert!(client.connection.is_idle());
+    }
 }
 
 #[test]

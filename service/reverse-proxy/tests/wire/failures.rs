@@ -1,5 +1,6 @@
 //! Upstreams that are not there, die, or talk nonsense.
 
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -37,6 +38,28 @@ fn it_dies_before_the_head() {
     assert_eq!(behind.connections(), 1, "what is not idempotent is not repeated");
     assert_failed(&proxy.get(), "502", "http_response_incomplete");
     assert_eq!(behind.connections(), 4, "what is idempotent is, twice");
+}
+
+#[test]
+fn it_responds_and_resets_before_it_has_read_the_request() {
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        // There is content, and what it has not read of that makes the end of its script a reset.
+        assert_eq!(talk.stream.peek(&mut [0]).expect("content"), 1);
+        talk.send(
+            "HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        );
+    });
+    let proxy = Proxy::to(&[&behind.url()]);
+    let mut talk = proxy.connect();
+    talk.send("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 67108864\r\n\r\n");
+    let mut stream = talk.stream.try_clone().expect("a descriptor");
+    // The proxy takes it until it has the response.
+    let sent = std::thread::spawn(move || while stream.write_all(&[b'x'; 65_536]).is_ok() {});
+    let head = talk.head();
+    assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
+    talk.abort();
+    sent.join().expect("the writer ends with the connection");
 }
 
 #[test]
