@@ -124,10 +124,16 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     cx.inputs.current.start(&[]);
                     let Phase::Lingering { left } = &mut self.phase else { break };
                     let discarded = u32::try_from(count).ok();
-                    match discarded.and_then(|count| left.checked_sub(count)) {
-                        Some(rest) => *left = rest,
-                        None => return Outcome::Closed(CloseCause::Finished),
+                    let Some(rest) = discarded.and_then(|count| left.checked_sub(count)) else {
+                        return Outcome::Closed(CloseCause::Finished);
+                    };
+                    let step = u32::try_from(cx.limits.closing.close_stall_bytes)
+                        .unwrap_or(u32::MAX)
+                        .max(1);
+                    if rest / step != *left / step {
+                        self.deadline = cx.ticks.meeting(cx.now + cx.limits.closing.linger);
                     }
+                    *left = rest;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.state.reading = Reading::Drained;

@@ -99,18 +99,20 @@ limits! {
         /// time. Reason: a reader that stopped must not keep its last response in memory for ever. Against: slow-reader.
         close_stall: Duration = Duration::from_secs(30),
 
-        /// Bytes that a closing connection has to take within `CLOSE_STALL` to be given as long again. Default: 15 KiB. Unit: bytes.
-        /// Reason: some 500 bytes a second, as a peer has to take while the connection is open; a reader of a byte now and then
-        /// must not keep its last response either. Against: reader-of-single-bytes.
+        /// Bytes that a closing connection has to take within `CLOSE_STALL`, or to send within `LINGER`, to be given as long again.
+        /// Default: 15 KiB. Unit: bytes. Reason: some 500 bytes a second, as a peer has to take while the connection is open; a
+        /// reader of a byte now and then must not keep its last response either. Against: reader-of-single-bytes.
         close_stall_bytes: usize [from 0] = 15 * 1024,
 
-        /// How long a closed connection is read from and discarded, so that a reset does not destroy its last response. Default: 2
-        /// s. Unit: time. Reason: a few round trips of a slow path. Against: none.
+        /// How long a closed connection is read from and discarded, so that a reset does not destroy its last response, unless
+        /// the peer sends `CLOSE_STALL_BYTES` meanwhile. Default: 2 s. Unit: time. Reason: a few round trips of a slow path.
+        /// Against: none.
         linger: Duration [from 0] = Duration::from_secs(2),
 
-        /// How much is discarded in that time. Default: 1 MiB. Unit: bytes. Reason: what a peer has in flight when it learns of the
-        /// end; more is an abuse. Against: endless-upload.
-        linger_bytes: usize [from 0] = 1024 * 1024,
+        /// How much of a closed connection is read and discarded in all. Default: 1 GiB. Unit: bytes. Reason: many clients read
+        /// the response to an upload when they have sent all of it; to discard costs less than to take the upload would have.
+        /// Against: endless-upload.
+        linger_bytes: usize [from 0] = 1024 * 1024 * 1024,
     }
 }
 

@@ -143,7 +143,7 @@ fn the_last_response_survives_an_upload_that_goes_on() {
     let mut stream = connect(address);
     // `Q` closes; what comes behind is never read by the session.
     let mut bytes = b"one Q".to_vec();
-    bytes.extend(pattern(200_000));
+    bytes.extend(pattern(32 * 1024 * 1024));
     stream.write_all(&bytes).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut received = Vec::new();

@@ -92,6 +92,12 @@ impl AbortReason {
     pub const fn untouched(self) -> Self {
         Self { untouched: true, ..self }
     }
+
+    /// Returns whether the peer ended the connection before the message was complete.
+    #[must_use]
+    pub fn is_by_end(&self) -> bool {
+        matches!(self.name, "eof" | "truncated")
+    }
 }
 
 /// Why a connection ended.

@@ -95,7 +95,6 @@ impl Outbound for UpstreamConnection {
         if tasks.waker.borrow().is_none() {
             *tasks.waker.borrow_mut() = Some(Waker::of_outbound(turn));
         }
-        self.exchanges.eof |= turn.eof;
         self.exchanges.now = turn.now;
         let worker = Rc::clone(&self.exchanges.worker);
         let mut bench = worker.bench.borrow_mut();

@@ -33,8 +33,6 @@ pub(crate) struct UpstreamExchanges {
     is_ready: bool,
     /// It was told to end.
     is_ending: bool,
-    /// The upstream has closed its side.
-    pub(crate) eof: bool,
     /// The time of its last turn.
     pub(crate) now: Instant,
     /// By rising number.
@@ -62,7 +60,6 @@ impl UpstreamExchanges {
             key,
             is_ready: false,
             is_ending: false,
-            eof: false,
             now,
             open: Vec::new(),
             held: Vec::new(),
@@ -499,7 +496,7 @@ impl Owner for UpstreamExchanges {
                 self.send_body(id, &state, orders);
             }
             ExchangeEvent::Aborted(reason) => {
-                let failure = Failure::aborted(&reason, self.eof);
+                let failure = Failure::aborted(&reason);
                 self.fail(at, failure);
             }
             // Only servers reject.

@@ -177,8 +177,8 @@ impl Failure {
         }
     }
 
-    /// The exchange ended before its time. `eof`: the upstream had closed its side.
-    pub(crate) fn aborted(reason: &AbortReason, eof: bool) -> Self {
+    /// The exchange ended before its time.
+    pub(crate) fn aborted(reason: &AbortReason) -> Self {
         if reason.untouched {
             return Self::gateway("connection_terminated", reason.what, Repeat::Always);
         }
@@ -187,7 +187,7 @@ impl Failure {
             // As it does with a call whose deadline, which its client has set, has passed.
             return Self { counts: false, cancelled: true, ..failed };
         }
-        if eof {
+        if reason.is_by_end() {
             return Self::gateway("http_response_incomplete", reason.what, Repeat::Idempotent);
         }
         match reason.blame {

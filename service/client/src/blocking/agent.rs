@@ -126,7 +126,6 @@ impl Service for Agent {
     }
 
     fn turn(&mut self, connection: &mut ClientConnection, turn: &mut Turn<'_, ()>) -> After {
-        connection.exchanges.eof |= turn.eof;
         let host = connection.exchanges.host();
         let after = connection.session.turn(turn, &mut self.bench, &mut connection.exchanges);
         self.settle(host, turn.agenda);

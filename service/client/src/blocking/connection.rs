@@ -34,8 +34,6 @@ pub(crate) struct ConnectionExchanges {
     is_multiplexed: bool,
     /// It takes no more requests.
     is_ending: bool,
-    /// The server has closed its side.
-    pub(crate) eof: bool,
     /// By rising number.
     open: Vec<(ExchangeId, Arc<PendingRequest>)>,
 }
@@ -48,7 +46,6 @@ impl ConnectionExchanges {
             is_ready: false,
             is_multiplexed: false,
             is_ending: false,
-            eof: false,
             open: Vec::new(),
         }
     }
@@ -354,7 +351,7 @@ impl Owner for ConnectionExchanges {
                 self.send_body(id, &pending, orders);
             }
             ExchangeEvent::Aborted(reason) => {
-                let error = ClientError::aborted(&reason, self.eof);
+                let error = ClientError::aborted(&reason);
                 self.fail(at, error);
             }
             // Callers don't wait for interim responses, and only servers reject.

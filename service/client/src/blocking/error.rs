@@ -97,15 +97,15 @@ impl ClientError {
         Self { kind, what, untouched: !sent || ending.is_untouched(), unanswered: sent }
     }
 
-    /// `eof`: the server had closed its side.
-    pub(crate) fn aborted(reason: &AbortReason, eof: bool) -> Self {
+    pub(crate) fn aborted(reason: &AbortReason) -> Self {
+        let ended = reason.is_by_end();
         let kind = match reason.blame {
-            _ if eof || reason.untouched => ErrorKind::Closed,
+            _ if ended || reason.untouched => ErrorKind::Closed,
             Blame::Peer => ErrorKind::Protocol,
             Blame::Circumstance => ErrorKind::Timeout,
             Blame::Caller => ErrorKind::Closed,
         };
-        Self { kind, what: reason.what.to_owned(), untouched: reason.untouched, unanswered: eof }
+        Self { kind, what: reason.what.to_owned(), untouched: reason.untouched, unanswered: ended }
     }
 
     pub(crate) fn unconnected(error: &io::Error) -> Self {

@@ -370,3 +370,29 @@ fn a_reader_of_single_bytes_does_not_keep_its_last_response() {
     assert!(simulation.was_closed(client), "after {:?}", simulation.now());
     assert_eq!(simulation.service().closed, [CloseCause::Stalled]);
 }
+
+#[test]
+fn what_comes_after_the_last_response_is_discarded_while_enough_of_it_comes() {
+    for (second_bytes, is_enough) in [(16_000, true), (200, false)] {
+        let mut simulation =
+            Simulation::with(1, Faults::none(), Limits::default(), |_| Echo::default());
+        let mut seconds = 0..30;
+        let mut due = Duration::ZERO;
+        // An upload that goes on when the server, to which the client had been silent for too long, has ended its side.
+        let client = simulation.connect(move |wire: &mut Wire<'_>| {
+            if !wire.eof() || wire.was_reset() || wire.now() < due {
+                return;
+            }
+            match seconds.next() {
+                Some(_) => wire.send(&vec![7; second_bytes]),
+                None => wire.finish(),
+            }
+            due = wire.now() + Duration::from_secs(1);
+            wire.wake_after(Duration::from_secs(1));
+        });
+        simulation.run_until(LONG, |simulation| simulation.was_closed(client));
+        let is_whole = simulation.now() >= IDLE_TIMEOUT + Duration::from_secs(30);
+        assert_eq!(is_whole, is_enough, "after {:?}", simulation.now());
+        assert_eq!(simulation.service().closed, [CloseCause::Finished]);
+    }
+}
