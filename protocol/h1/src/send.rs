@@ -218,7 +218,10 @@ impl Connection {
         }
         // A body may still be read while its response is sent; after an error that is rare.
         let is_unread = end == End::Yes || status.is_client_error() || status.is_server_error();
-        !is_unread || left_to_read(&body, input_bytes) <= self.discard_bytes()
+        // RFC 9112 §9.6: what may have to be closed says so. How much is left of chunks is unknown.
+        let is_short = matches!(body, Body::Length(_))
+            && left_to_read(&body, input_bytes) <= self.discard_bytes();
+        !is_unread || is_short
     }
 
     fn discard_bytes(&self) -> u64 {

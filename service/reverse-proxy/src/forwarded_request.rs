@@ -259,6 +259,10 @@ impl Exchange for ForwardedRequest {
         false
     }
 
+    fn watches_client(&self) -> bool {
+        true
+    }
+
     fn on_start(&mut self, io: &mut Io<'_>) {
         self.state.borrow_mut().client.waker = Some(io.local_waker());
         self.worker.backends.borrow_mut().requested();
@@ -290,6 +294,11 @@ impl Exchange for ForwardedRequest {
 
     fn on_sendable(&mut self, io: &mut Io<'_>) {
         self.pump(io);
+    }
+
+    /// Work of the upstream for a client that is gone would be in vain.
+    fn on_client_end(&mut self, io: &mut Io<'_>) {
+        io.abort();
     }
 
     fn on_wake(&mut self, io: &mut Io<'_>) {

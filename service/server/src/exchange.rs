@@ -243,7 +243,7 @@ impl Io<'_> {
         if self.state.phase != Phase::Done {
             self.connection.abort(&mut self.cx, self.id);
             self.state.phase = Phase::Done;
-            self.state.record.aborted.get_or_insert("the handler aborted the response");
+            self.state.record.aborted.get_or_insert("aborted");
         }
     }
 
@@ -441,12 +441,12 @@ impl Io<'_> {
             (Ok(true), End::No) => Phase::Sendable,
             (Ok(false), End::No) => Phase::Blocked,
             (Err(Misuse::UnknownExchange), _) => {
-                self.state.record.aborted.get_or_insert("the client had gone");
+                self.state.record.aborted.get_or_insert("client-gone");
                 Phase::Done
             }
             // A body that breaks its announced length, which only its maker could have prevented.
             (Err(_), _) => {
-                self.state.record.aborted.get_or_insert("the body broke its announced length");
+                self.state.record.aborted.get_or_insert("wrong-length");
                 self.connection.abort(&mut self.cx, self.id);
                 Phase::Done
             }

@@ -436,6 +436,9 @@ impl Session {
                     && io.state.kind != Kind::Tunnel
                 {
                     driver.on_client_end(io);
+                    if io.state.phase == Phase::Done {
+                        io.state.record.aborted = Some("eof");
+                    }
                 }
             });
         }

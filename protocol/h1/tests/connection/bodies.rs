@@ -180,7 +180,8 @@ fn unread_chunks() {
     for (chunks, kept) in [(4, true), (5, false)] {
         let mut wire = Wire::server();
         wire.listen(post("Transfer-Encoding: chunked\r\n", "").as_bytes());
-        wire.respond(ID, 200, &[], End::Yes).unwrap();
+        wire.respond(ID, 200, &[("content-length", "1")], End::No).unwrap();
+        wire.data(ID, "a", End::Yes).unwrap();
         for _ in 0..chunks {
             let size = limit / 4;
             wire.listen(format!("{size:x}\r\n{}\r\n", "x".repeat(size)).as_bytes());
@@ -189,6 +190,12 @@ fn unread_chunks() {
         let expected = if kept { "2 GET a/ end" } else { "closed unread-body" };
         assert_eq!(wire.logged()[1..], [expected]);
     }
+    // An error is hardly followed by reading the body, of whose chunks any number may follow.
+    let mut wire = Wire::server();
+    wire.listen(post("Transfer-Encoding: chunked\r\n", "").as_bytes());
+    wire.respond(ID, 404, &[], End::Yes).unwrap();
+    assert!(wire.sent().contains("connection: close"));
+    assert!(wire.is_closed());
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_client_that_goes_away_ends_its_request_upstream() {
     let proxy = Proxy::to(&[&behind.url()]);
     let mut talk = proxy.connect();
     talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-    // A client that closes with something unread resets: one that only ends its side still wants its response.
+    // A client that closes with something unread resets.
     talk.stream.peek(&mut [0]).expect("the response begins");
     drop(talk);
     receiver.recv_timeout(Duration::from_secs(10)).expect("the upstream's connection ends too");

@@ -73,3 +73,30 @@ fn an_upstream_that_breaks_off_is_timed_until_then() {
     assert!(number(line, "upstream_us").is_some(), "{line}");
     assert_eq!(number(line, "upstream_head_us"), None, "{line}");
 }
+
+#[test]
+fn a_client_that_closes_ends_its_request_upstream_and_its_line_says_so() {
+    for (begun, status) in [("", 0), ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart", 200)] {
+        let (sender, told) = channel();
+        let behind = Behind::new(move |talk, _| {
+            talk.head();
+            talk.send(begun);
+            sender.send("asked").expect("the test waits");
+            talk.rest();
+            sender.send("ended").expect("the test waits");
+        });
+        let lines = logged(&behind, |proxy| {
+            let mut talk = proxy.connect();
+            talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+            assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok("asked"));
+            if !begun.is_empty() {
+                talk.until("part");
+            }
+            drop(talk);
+            assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok("ended"));
+        });
+        let [line] = &lines[..] else { panic!("one line: {lines:?}") };
+        assert_eq!(number(line, "status"), Some(status), "{line}");
+        assert!(line.contains("\"abort\":\"eof\""), "{line}");
+    }
+}

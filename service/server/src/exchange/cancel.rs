@@ -9,7 +9,7 @@ impl Io<'_> {
         if self.state.phase != Phase::Done {
             self.connection.cancel(&mut self.cx, self.id);
             self.state.phase = Phase::Done;
-            self.state.record.aborted.get_or_insert("the response was cancelled");
+            self.state.record.aborted.get_or_insert("cancelled");
         }
     }
 }

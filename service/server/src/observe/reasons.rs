@@ -105,6 +105,12 @@ mod tests {
             ("AbortReason::new(Blame::Peer,", "protocol/h2"),
             ("AbortReason::new(Blame::Circumstance,", "protocol/h2"),
             ("Role::Server => by_peer(", "protocol/h2"),
+            ("AbortReason::new(Blame::Peer,", "protocol/h3"),
+            ("AbortReason::new(Blame::Circumstance,", "protocol/h3"),
+            ("Role::Server => by_peer(", "protocol/h3"),
+            ("CloseReason::circumstance(", "protocol/quic"),
+            ("CloseReason::peer(", "protocol/quic"),
+            ("CloseReason::orderly(", "protocol/quic"),
             // Those of HTTP/1.1 are those of its connection.
             ("Failure::timeout(", "protocol/h1"),
             ("Failure::orderly(", "protocol/h1"),
@@ -112,13 +118,15 @@ mod tests {
             ("CloseReason::circumstance(", "protocol/h1"),
             ("AbortReason::new(", "service/server"),
             ("aborted = Some(", "service/server"),
+            ("aborted.get_or_insert(", "service/server"),
             ("let name = if answered {", "service/server"),
             ("exchange-timeout\" } else {", "service/server"),
         ] {
             names.extend(names_after(mark, directory));
         }
-        // Only clients are told so.
-        names.retain(|name| name != "not-served");
+        let only_of_clients =
+            ["early-data-ignored", "not-needed", "not-served", "quic-version", "refused"];
+        names.retain(|name| !only_of_clients.contains(&name.as_str()));
         names.sort();
         names.dedup();
         names
