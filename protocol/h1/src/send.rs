@@ -76,11 +76,11 @@ impl Connection {
         content: Content<'_>,
     ) -> Result<bool, Misuse> {
         let kind = self.answerable(id)?;
-        let (end, whole) = match content {
-            Content::None => (End::Yes, None),
-            Content::Whole(chunk) if chunk.bytes.is_empty() => (End::Yes, None),
-            Content::Whole(chunk) => (End::No, Some(chunk)),
-            Content::Follows => (End::No, None),
+        let (extent, whole) = match content {
+            Content::None => (Extent::Head, None),
+            Content::Whole(chunk) if chunk.bytes.is_empty() => (Extent::Head, None),
+            Content::Whole(chunk) => (Extent::Whole, Some(chunk)),
+            Content::Follows => (Extent::Begun, None),
         };
         let input_bytes = cx.input.len();
         let tail = cx.output.tail();
@@ -90,7 +90,7 @@ impl Connection {
         let sent = if is_switch {
             self.switch(tail, kind, head)
         } else {
-            self.response(tail, input_bytes, kind, head, end)
+            self.response(tail, input_bytes, kind, head, extent)
         };
         if let Err(misuse) = sent {
             tail.truncate(start);
@@ -101,7 +101,7 @@ impl Connection {
         if let Some(chunk) = whole {
             return self.send_piece(cx, Piece::Chunk(mem::take(chunk)), End::Yes);
         }
-        if end == End::Yes {
+        if extent == Extent::Head {
             self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input_bytes);
         }
         Ok(true)
@@ -123,7 +123,7 @@ impl Connection {
         input_bytes: usize,
         kind: Kind,
         head: &ResponseHead<'_, SharedFields>,
-        end: End,
+        extent: Extent,
     ) -> Result<(), Misuse> {
         let status = head.status;
         let has_length = status != StatusCode::NO_CONTENT;
@@ -154,7 +154,7 @@ impl Connection {
         if let Some(date) = head.date {
             encode::date(tail, date);
         }
-        self.frame(tail, input_bytes, kind, status, &written, end)
+        self.frame(tail, input_bytes, kind, status, &written, extent)
     }
 
     /// Decides how the body of a final response is framed, and writes the last lines of its head.
@@ -166,25 +166,25 @@ impl Connection {
         kind: Kind,
         status: StatusCode,
         written: &Written,
-        end: End,
+        extent: Extent,
     ) -> Result<(), Misuse> {
         let Written { length, close, upgrade, .. } = *written;
         let no_body = response_has_no_body(kind, status);
         let mut persists =
-            self.persistence.persists && !close && self.keeps(input_bytes, status, end);
-        let framing = match (length, end) {
+            self.persistence.persists && !close && self.keeps(input_bytes, status, extent);
+        let framing = match (length, extent) {
             _ if no_body => Framing::Nothing,
-            (Some(1..), End::Yes) => return Err(Misuse::WrongLength),
+            (Some(1..), Extent::Head) => return Err(Misuse::WrongLength),
             (Some(length), _) => Framing::Length(length),
-            (None, End::Yes) => {
+            (None, Extent::Head) => {
                 tail.extend_from_slice(b"content-length: 0\r\n");
                 Framing::Length(0)
             }
-            (None, End::No) if self.current.version_10 => {
+            (None, _) if self.current.version_10 => {
                 persists = false;
                 Framing::UntilClose
             }
-            (None, End::No) => {
+            (None, _) => {
                 tail.extend_from_slice(b"transfer-encoding: chunked\r\n");
                 Framing::Chunked
             }
@@ -209,19 +209,23 @@ impl Connection {
     }
 
     /// Returns whether the connection can live on although the response comes before the request is read.
+    ///
+    /// A connection that can't says so (RFC 9112 §9.6).
     #[inline]
-    fn keeps(&self, input_bytes: usize, status: StatusCode, end: End) -> bool {
+    fn keeps(&self, input_bytes: usize, status: StatusCode, extent: Extent) -> bool {
         let Reading::Body(body) = self.reading else { return true };
         // RFC 9110 §10.1.1: the client may or may not send what it was not told to send.
         if self.current.expects_continue {
             return false;
         }
-        // A body may still be read while its response is sent; after an error that is rare.
-        let is_unread = end == End::Yes || status.is_client_error() || status.is_server_error();
-        // RFC 9112 §9.6: what may have to be closed says so. How much is left of chunks is unknown.
-        let is_short = matches!(body, Body::Length(_))
-            && left_to_read(&body, input_bytes) <= self.discard_bytes();
-        !is_unread || is_short
+        let fails = status.is_client_error() || status.is_server_error();
+        match body {
+            // It may still be read while pieces of the response are sent; after an error that is rare.
+            Body::Length(_) if extent == Extent::Begun && !fails => true,
+            Body::Length(_) => left_to_read(&body, input_bytes) <= self.discard_bytes(),
+            // Any number of chunks may follow. What fails is refused before they are there, and is large more often.
+            Body::Chunked(_) | Body::UntilClose | Body::Tunnel => !fails,
+        }
     }
 
     fn discard_bytes(&self) -> u64 {
@@ -415,6 +419,17 @@ impl Connection {
     fn last(&self) -> &'static Failure {
         self.persistence.reason()
     }
+}
+
+/// Parts of a response that are there when its head is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// The head, with which it ends.
+    Head,
+    /// Head and content.
+    Whole,
+    /// The head, which pieces of content follow.
+    Begun,
 }
 
 /// How much of a body has certainly not arrived, in bytes.

@@ -78,10 +78,14 @@ fn every_form_is_the_same_on_the_wire() {
             for body in ["", "pong", &large[1..], &large] {
                 for length in [None, Some(body.len() as u64), Some(body.len() as u64 + 1)] {
                     let form = |shares, whole| Form { shares, whole };
-                    let plain = sent(request, status, length, body, form(false, false));
-                    for form in [form(true, false), form(false, true), form(true, true)] {
-                        let other = sent(request, status, length, body, form);
-                        assert_eq!(plain, other, "{request:?} {status} {length:?} {form:?}");
+                    let sent = |form| sent(request, status, length, body, form);
+                    let (plain, whole) = (sent(form(false, false)), sent(form(false, true)));
+                    for (plain, form) in [(&plain, form(true, false)), (&whole, form(true, true))] {
+                        assert_eq!(*plain, sent(form), "{request:?} {status} {length:?} {form:?}");
+                    }
+                    // What comes with its head shows that the request's content is not wanted.
+                    if !request.contains("9999999") {
+                        assert_eq!(plain, whole, "{request:?} {status} {length:?}");
                     }
                 }
             }

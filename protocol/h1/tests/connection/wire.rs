@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
-use bolide_h1::{Connection, Limits};
+use bolide_h1::{Connection, Limits, SharedFields};
 use bolide_semantics::{
     Content, Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Misuse,
     Output, RequestHead, ResponseHead, Role,
@@ -208,6 +208,20 @@ impl Wire {
             let content = if end == End::Yes { Content::None } else { Content::Follows };
             let head = ResponseHead::new(status, &fields);
             connection.send_response(cx, id, &head, content).map(|_| ())
+        })
+    }
+
+    pub(crate) fn respond_whole(
+        &mut self,
+        id: ExchangeId,
+        status: u16,
+        body: &str,
+    ) -> Result<bool, Misuse> {
+        let head = ResponseHead::<SharedFields>::new(StatusCode::from_u16(status).unwrap(), &[]);
+        let head = ResponseHead { length: Some(body.len() as u64), ..head };
+        let mut chunk = Bytes::copy_from_slice(body.as_bytes()).into();
+        self.with(|connection, cx| {
+            connection.send_response(cx, id, &head, Content::Whole(&mut chunk))
         })
     }
 

@@ -16,9 +16,6 @@ use super::wire::{Heartbeat, Line};
 /// Messages that wait for part 1: a part that says more waits.
 const WAITING_COUNT: usize = 64;
 
-/// How long the others may take to close their connections at the end.
-const FAREWELL: Duration = Duration::from_secs(2);
-
 /// Message of a part, and its time.
 #[derive(Debug)]
 pub(super) struct News {
@@ -181,14 +178,15 @@ impl Others {
         pings
     }
 
-    /// The run is over: tells all, and waits until they have heard it.
+    /// The run is over: tells all, and waits until they have heard it, as long as a part may be silent.
     pub(super) fn end(&mut self) {
         self.tell_all(&Message::End);
-        let mut open = self.alive().count();
-        let latest = Instant::now() + FAREWELL;
-        while open > 0 && Instant::now() < latest {
-            let news = self.next(latest.saturating_duration_since(Instant::now()));
-            open -= usize::from(news.is_some_and(|news| news.message.is_err()));
+        let mut open: Vec<usize> = self.alive().collect();
+        let latest = Instant::now() + SILENCE;
+        while !open.is_empty() && Instant::now() < latest {
+            if let Some(news) = self.next(latest.saturating_duration_since(Instant::now())) {
+                open.retain(|place| *place != news.place || news.message.is_ok());
+            }
         }
     }
 
