@@ -58,7 +58,7 @@ impl Connection {
                 by_peer("not-needed", "the rest of the request is not needed")
             }
             Role::Client if refused => {
-                by_peer("refused", "the server refused the request").untouched()
+                by_peer(AbortReason::REFUSED, "the server refused the request").untouched()
             }
             Role::Client if code == ErrorCode::Cancel as u32 => {
                 by_peer(AbortReason::CANCELLED, "the server cancelled the stream")

@@ -335,7 +335,7 @@ impl Connection {
         let by_peer = |name, what| AbortReason::new(Blame::Peer, name, what);
         let reason = match self.role {
             Role::Client if code == ErrorCode::RequestRejected as u64 => {
-                by_peer("refused", "the server refused the request").untouched()
+                by_peer(AbortReason::REFUSED, "the server refused the request").untouched()
             }
             Role::Client if code == ErrorCode::RequestCancelled as u64 => {
                 by_peer(AbortReason::CANCELLED, "the server cancelled the stream")

@@ -81,6 +81,10 @@ impl AbortReason {
     /// The name of a reason: the server says that it does not go on (HTTP/2's CANCEL).
     pub const CANCELLED: &'static str = "server-cancelled";
 
+    /// The name of a reason: the server says that it does not take the request (REFUSED_STREAM of HTTP/2,
+    /// H3_REQUEST_REJECTED).
+    pub const REFUSED: &'static str = "refused";
+
     /// A reason that doesn't say that the request is untouched. `name` is short and fixed, `what` one fixed sentence.
     #[must_use]
     pub const fn new(blame: Blame, name: &'static str, what: &'static str) -> Self {

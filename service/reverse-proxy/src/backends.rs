@@ -471,10 +471,12 @@ struct RetryBudget {
 
 impl RetryBudget {
     /// Ten repetitions, in hundredths: what a quiet proxy may repeat at once.
-    const SAVED_MAX: u32 = 1000;
+    const SAVED_FIRST: u32 = 1000;
+    /// A hundred: what a busy one may, as when an upstream ends with that many open requests.
+    const SAVED_MAX: u32 = 10_000;
 
     fn new(percent: u32) -> Self {
-        Self { share: percent, saved: Self::SAVED_MAX }
+        Self { share: percent, saved: Self::SAVED_FIRST }
     }
 
     fn requested(&mut self) {

@@ -17,6 +17,8 @@ pub(crate) enum Repeat {
     Idempotent,
     /// It has certainly not acted.
     Always,
+    /// The request has not come to it: a repetition is no more work for it.
+    Unreached,
     /// It was not asked: the same upstream is asked over HTTP/1.1.
     OverHttp1,
 }
@@ -138,14 +140,18 @@ impl Failure {
         }
     }
 
-    const REFUSED: Self = Self::gateway("connection_refused", "connection refused", Repeat::Always);
+    const REFUSED: Self =
+        Self::gateway("connection_refused", "connection refused", Repeat::Unreached);
     const LATE: Self = Self::timeout(
         "connection_timeout",
         "the connection to the upstream took too long",
-        Repeat::Always,
+        Repeat::Unreached,
     );
-    const UNREACHABLE: Self =
-        Self::gateway("destination_unavailable", "the upstream can't be reached", Repeat::Always);
+    const UNREACHABLE: Self = Self::gateway(
+        "destination_unavailable",
+        "the upstream can't be reached",
+        Repeat::Unreached,
+    );
 
     /// The connection ended while it still had this request.
     pub(crate) fn ended(ending: &Ending, sent: bool) -> Self {
@@ -172,7 +178,7 @@ impl Failure {
                 Self::gateway("connection_terminated", ending.reason.what, Repeat::Idempotent)
             }
             Step::Ready => {
-                Self::gateway("connection_terminated", ending.reason.what, Repeat::Always)
+                Self::gateway("connection_terminated", ending.reason.what, Repeat::Unreached)
             }
         }
     }
@@ -180,7 +186,9 @@ impl Failure {
     /// The exchange ended before its time.
     pub(crate) fn aborted(reason: &AbortReason) -> Self {
         if reason.untouched {
-            return Self::gateway("connection_terminated", reason.what, Repeat::Always);
+            let refuses = reason.name == AbortReason::REFUSED;
+            let repeat = if refuses { Repeat::Always } else { Repeat::Unreached };
+            return Self::gateway("connection_terminated", reason.what, repeat);
         }
         if reason.name == AbortReason::CANCELLED {
             let failed = Self::gateway("http_response_incomplete", reason.what, Repeat::Never);

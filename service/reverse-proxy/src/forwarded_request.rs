@@ -175,12 +175,13 @@ impl ForwardedRequest {
         let is_safe = match failure.repeat {
             Repeat::Never | Repeat::OverHttp1 => false,
             Repeat::Idempotent => self.is_idempotent,
-            Repeat::Always => true,
+            Repeat::Always | Repeat::Unreached => true,
         };
         is_safe
             && self.repeats_left > 0
             && !self.state.borrow().body_left
-            && self.worker.backends.borrow_mut().may_repeat()
+            && (failure.repeat == Repeat::Unreached
+                || self.worker.backends.borrow_mut().may_repeat())
     }
 
     /// Passes on what has come from the upstream, as far as the client takes it.

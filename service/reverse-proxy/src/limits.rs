@@ -93,8 +93,9 @@ limits! {
         /// restarting. Against: retry-storm.
         retries_count: u8 [from 0] = 2,
 
-        /// How many requests in a hundred may be repeated, beyond the first ten. Default: 20. Unit: per cent. Reason: a server in
-        /// trouble must not get many times its load; Envoy allows as many. Against: retry-storm.
+        /// How many requests in a hundred may be repeated that an upstream has got, beyond the first ten; a hundred repetitions at
+        /// most are saved up. Default: 20. Unit: per cent. Reason: a server in trouble must not get many times its load; Envoy
+        /// allows as many. Against: retry-storm.
         retry_budget_percent: u32 [from 0] = 20,
 
         /// Size that the receive window of one response from an upstream over HTTP/2 may grow to: what is held for a client that reads

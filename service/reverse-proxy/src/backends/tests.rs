@@ -130,6 +130,15 @@ fn a_retry_storm_runs_out_of_budget() {
 }
 
 #[test]
+fn a_busy_proxy_saves_up_for_the_end_of_an_upstream_and_a_quiet_one_does_not() {
+    for (requests, expected) in [(0, 10), (100, 30), (1000, 100)] {
+        let mut budget = RetryBudget::new(20);
+        (0..requests).for_each(|_| budget.requested());
+        assert_eq!((0..1000).filter(|_| budget.spend()).count(), expected);
+    }
+}
+
+#[test]
 fn the_upstream_that_a_cookie_names_is_asked_as_long_as_it_takes_requests() {
     let mut two = backends(Balance::RoundRobin, &[1, 1]);
     let now = Instant::now();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bolide_reverse_proxy::{ProxyLimits, limits};
 
 use crate::scene::{Behind, Proxy};
+use crate::takeover::closed_port;
 
 #[test]
 fn a_waiting_flood_is_turned_away_and_waits_no_longer_than_allowed() {
@@ -213,4 +214,22 @@ fn a_retry_storm_is_stopped_by_the_budget() {
     let stats = &proxy.settings.stats()[0];
     assert!((18..=20).contains(&stats.retries), "{stats:?}");
     assert_eq!(behind.connections() as u64, 100 + stats.retries);
+}
+
+#[test]
+fn what_no_upstream_got_is_repeated_beyond_the_budget() {
+    let behind = Behind::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let limits = ProxyLimits {
+        retry_budget_percent: 0,
+        choice: limits::Choice { failures_count: u32::MAX, ..limits::Choice::DEFAULT },
+        ..ProxyLimits::default()
+    };
+    let gone = format!("http://{}", closed_port());
+    let proxy = Proxy::limited(&[&gone, &behind.url()], limits);
+    for _ in 0..50 {
+        let response = proxy.ask("POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    }
+    let stats = &proxy.settings.stats()[0];
+    assert!(stats.retries > 10, "more than the budget begins with: {stats:?}");
 }

@@ -172,7 +172,7 @@ fn named_proxy(addresses: Vec<SocketAddr>, limits: ProxyLimits) -> Proxy {
     proxy
 }
 
-fn closed_port() -> SocketAddr {
+pub(crate) fn closed_port() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address")
 }
