@@ -379,7 +379,8 @@ impl ThreadState {
 }
 
 /// The ends of streams that servers reset.
-const RESETS: [&str; 4] = [AbortReason::REFUSED, "server-reset", "not-needed", AbortReason::CANCELLED];
+const RESETS: [&str; 4] =
+    [AbortReason::REFUSED, "server-reset", "not-needed", AbortReason::CANCELLED];
 
 /// The kind of a stream's end that was not its response's.
 pub(super) fn failure_of_abort(reason: &AbortReason) -> Failure {
