@@ -436,8 +436,8 @@ impl Session {
                     && io.state.kind != Kind::Tunnel
                 {
                     driver.on_client_end(io);
-                    if io.state.phase == Phase::Done {
-                        io.state.record.aborted = Some("eof");
+                    if let Some(reason) = &mut io.state.record.aborted {
+                        *reason = "eof";
                     }
                 }
             });
