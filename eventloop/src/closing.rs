@@ -130,6 +130,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     let step = u32::try_from(cx.limits.closing.close_stall_bytes)
                         .unwrap_or(u32::MAX)
                         .max(1);
+                    // A multiple of it lies between: enough has come.
                     if rest / step != *left / step {
                         self.deadline = cx.ticks.meeting(cx.now + cx.limits.closing.linger);
                     }
