@@ -38,9 +38,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.may_read() { Ok(Flush::Blocked) } else { Err(cause) }
     }
 
-    /// The session has finished: what it queued leaves, then the sending side ends.
+    /// The session has finished: what it queued leaves, then the connection is closed, or its sending side ends if it lingers.
     #[cold]
-    pub(crate) fn finish(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> Outcome {
+    pub(crate) fn finish(
+        &mut self,
+        lingers: bool,
+        cx: &mut WorkerContext<K, S>,
+        budget: &mut Budget,
+    ) -> Outcome {
         self.state.idle = false;
         // Once in a connection's life: a look whether the turn is measured is nothing here.
         let before = cx.stats.bytes_sent;
@@ -48,9 +53,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             Err(error) => Outcome::Closed(CloseCause::of(&error)),
             Ok(Flush::Blocked | Flush::Outside) => {
                 let sent = u32::try_from(cx.stats.bytes_sent - before).unwrap_or(u32::MAX);
-                self.stalls(sent, cx);
+                self.stalls(sent, lingers, cx);
                 Outcome::Wait
             }
+            Ok(Flush::Drained) if !lingers => Outcome::Closed(CloseCause::Finished),
             Ok(Flush::Drained) => {
                 let Some(socket) = &mut self.socket else {
                     return Outcome::Closed(CloseCause::Finished);
@@ -67,16 +73,16 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     }
 
     /// Some of the last bytes still wait: only who takes enough of them gets more time.
-    fn stalls(&mut self, sent: u32, cx: &WorkerContext<K, S>) {
+    fn stalls(&mut self, sent: u32, then_lingers: bool, cx: &WorkerContext<K, S>) {
         let taken = match self.phase {
-            Phase::Flushing { taken } => Some(taken.saturating_add(sent)),
+            Phase::Flushing { taken, .. } => Some(taken.saturating_add(sent)),
             _ => None,
         };
         let taken = taken.filter(|taken| (*taken as usize) < cx.limits.closing.close_stall_bytes);
         if taken.is_none() {
             self.deadline = cx.ticks.meeting(cx.now + cx.limits.closing.close_stall);
         }
-        self.phase = Phase::Flushing { taken: taken.unwrap_or(0) };
+        self.phase = Phase::Flushing { taken: taken.unwrap_or(0), then_lingers };
     }
 
     /// A pass after the session has finished.
@@ -99,7 +105,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 if let Some(unsent) = self.unsent.take() {
                     cx.take_unsent(unsent);
                 }
-                let outcome = self.finish(cx, &mut budget);
+                let lingers = matches!(self.phase, Phase::Flushing { then_lingers: true, .. });
+                let outcome = self.finish(lingers, cx, &mut budget);
                 self.unsent = cx.keep_unsent(false);
                 outcome
             }

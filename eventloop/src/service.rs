@@ -268,9 +268,12 @@ impl After {
     /// Reads on, with nothing under way.
     pub const IDLE: Self = Self { idle: true, ..Self::READ };
 
-    /// Sends what is queued, then closes.
+    /// Sends what is queued, then reads and discards until the peer closes.
     pub const FINISHED: Self =
-        Self { wants_input: false, close: Some(Close::Flushed), ..Self::READ };
+        Self { wants_input: false, close: Some(Close::Lingering), ..Self::READ };
+
+    /// Sends what is queued, then closes.
+    pub const SENT: Self = Self { close: Some(Close::Sent), ..Self::FINISHED };
 
     /// Closes and forgets what is queued.
     pub const CLOSED: Self = Self { close: Some(Close::Now), ..Self::FINISHED };
@@ -291,7 +294,9 @@ impl After {
 pub enum Close {
     /// Send what is queued, end the sending side, then read and discard for a short time so that a
     /// reset does not destroy the last response.
-    Flushed,
+    Lingering,
+    /// Send what is queued, then close: for a client, whose last bytes no peer waits for.
+    Sent,
     /// At once.
     Now,
     /// At once, and the peer gets a reset: for an end that must not look like one.

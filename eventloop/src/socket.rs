@@ -58,7 +58,7 @@ pub(crate) enum Phase {
     /// Bytes come and go.
     Open,
     /// The session has finished, and its last bytes wait for the socket, which has taken this many since its deadline was set.
-    Flushing { taken: u32 },
+    Flushing { taken: u32, then_lingers: bool },
     /// The last bytes have left; what still arrives is discarded, this many bytes at most.
     Lingering { left: u32 },
 }
@@ -333,7 +333,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                         }
                         return Outcome::Closed(CloseCause::Finished);
                     }
-                    Some(Close::Flushed) => return self.finish(cx, budget),
+                    Some(Close::Lingering) => return self.finish(true, cx, budget),
+                    Some(Close::Sent) => return self.finish(false, cx, budget),
                     // What the next read brings leaves with what this one brought.
                     None if self.may_read()
                         && budget.allows_read()

@@ -90,6 +90,10 @@ impl Service for Caller {
             turn.output.push(self.greeting.clone());
         }
         session.received.extend_from_slice(&turn.input.take(turn.input.len()));
+        if session.received.starts_with(b"flood") {
+            turn.output.push(Bytes::from_static(b"bye"));
+            return After::SENT;
+        }
         if turn.eof {
             let received = std::mem::take(&mut session.received);
             self.outcomes.push(Outcome::Answered(session.tag, received));
@@ -240,4 +244,31 @@ fn median_lateness() -> Duration {
         caller.rung.iter().zip(&alarms).map(|(rung, alarm)| *rung - *alarm).collect();
     late.sort_unstable();
     late[20]
+}
+
+#[test]
+fn a_client_that_leaves_takes_nothing_more() {
+    const BLOCKS: usize = 5_000;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let place = Destination::Inet(listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut said = [0; 5];
+        stream.read_exact(&mut said).unwrap();
+        stream.write_all(b"flood").unwrap();
+        let mut last = [0; 3];
+        stream.read_exact(&mut last).unwrap();
+        // Ten times as much as the sockets may hold.
+        let taken = (0..BLOCKS).take_while(|_| stream.write_all(&[0; 65_536]).is_ok()).count();
+        (last, taken)
+    });
+    let mut worker =
+        Worker::new(MioKernel::new().unwrap(), Limits::default(), |_| Caller::new(vec![place]));
+    while !server.is_finished() {
+        worker.step(Some(Duration::from_millis(1))).unwrap();
+    }
+    let (last, taken) = server.join().unwrap();
+    assert_eq!(&last, b"bye");
+    assert!(taken < BLOCKS, "all was read of what a server sent to a client that had left");
+    assert_eq!(worker.stats().closed.finished, 1);
 }

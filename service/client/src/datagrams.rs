@@ -127,7 +127,7 @@ impl Session {
     pub fn end(&mut self) -> After {
         self.over = true;
         self.connection.end_datagrams();
-        After::FINISHED
+        After::SENT
     }
 
     /// Returns what QUIC has counted, over HTTP/3.

@@ -202,7 +202,7 @@ impl Session {
         let tls = self.connection.tls_failure().map(|failure| failure.what.clone());
         self.connection.finish();
         self.over(owner, &Ending { step: self.step, reason, tls, socket: None });
-        After { held_bytes: self.connection.held_bytes(), ..After::FINISHED }
+        After { held_bytes: self.connection.held_bytes(), ..After::SENT }
     }
 
     #[cold]

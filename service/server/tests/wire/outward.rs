@@ -83,7 +83,7 @@ impl Outbound for Line {
         if turn.eof {
             let received = std::mem::take(&mut self.received);
             self.end(Ok(received));
-            return After::FINISHED;
+            return After::SENT;
         }
         After::READ
     }
