@@ -20,7 +20,22 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx: &mut WorkerContext<K, S>,
         budget: &mut Budget,
     ) -> Result<Flush, CloseCause> {
-        self.flush(cx, budget).or_else(|error| self.lose(&error))
+        match self.flush(cx, budget) {
+            Ok(Flush::Drained) if self.phase == (Phase::Open { ends_sending: true }) => {
+                self.end_sending(cx)
+            }
+            Ok(flush) => Ok(flush),
+            Err(error) => self.lose(&error),
+        }
+    }
+
+    /// All that the session had to send has left: the peer is told so, and may send on.
+    #[cold]
+    fn end_sending(&mut self, cx: &mut WorkerContext<K, S>) -> Result<Flush, CloseCause> {
+        self.phase = Phase::Open { ends_sending: false };
+        let Some(socket) = &mut self.socket else { return Ok(Flush::Drained) };
+        let ended = cx.kernel.end_writing(socket);
+        ended.map_or_else(|error| self.lose(&error), |()| Ok(Flush::Drained))
     }
 
     /// A write has failed: that is the end, unless something may be read before. A server may have responded to a request that it

@@ -248,6 +248,8 @@ pub struct After {
     /// Memory that the peer's bytes make the session keep, beyond what one that is idle has and beyond what is left in `input`
     /// and `output`, in bytes.
     pub held_bytes: usize,
+    /// End the sending side once what is queued has left; reading goes on. Nothing may be queued after.
+    pub ends_sending: bool,
     /// Close the connection.
     pub close: Option<Close>,
 }
@@ -262,6 +264,7 @@ impl After {
         expects: 0,
         idle: false,
         held_bytes: 0,
+        ends_sending: false,
         close: None,
     };
 

@@ -55,8 +55,8 @@ pub(crate) enum Outcome {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Bytes come and go.
-    Open,
+    /// Bytes come and go. The sending side ends once what waits has left, if the session has said so.
+    Open { ends_sending: bool },
     /// The session has finished, and its last bytes wait for the socket, which has taken this many since its deadline was set.
     Flushing { taken: u32, then_lingers: bool },
     /// The last bytes have left; what still arrives is discarded, this many bytes at most.
@@ -127,7 +127,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             held_bytes: 0,
             called: tick,
             arrivals: Arrivals::default(),
-            phase: Phase::Open,
+            phase: Phase::Open { ends_sending: false },
             state: State::default(),
         };
         slot.obey(&after, cx);
@@ -172,7 +172,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Returns whether mail still reaches the session.
     pub(crate) fn is_open(&self) -> bool {
-        self.phase == Phase::Open
+        matches!(self.phase, Phase::Open { .. })
     }
 
     /// How long it has been idle, in ticks; `None` while it is at work.
@@ -230,7 +230,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     ) -> Outcome {
         let was_connecting = self.is_connecting();
         self.note(&call);
-        if self.phase != Phase::Open {
+        if !self.is_open() {
             return self.closing_pass(cx, &call);
         }
         self.arrivals.at(std::mem::replace(&mut self.called, tick), tick);
@@ -269,7 +269,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 self.rest = Box::default();
             }
             let outcome = self.work(cx, token, &mut call, &mut budget);
-            if !cx.inputs.current.is_empty() && self.phase == Phase::Open {
+            if !cx.inputs.current.is_empty() && self.is_open() {
                 self.rest = cx.inputs.current.take_rest();
             }
             if budget.filled || self.state.bulk {
@@ -371,10 +371,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// A pass ends in which the session expects much and its bytes are not gathered, or the other way round.
     fn change_gathering(&mut self, cx: &mut WorkerContext<K, S>, token: Token) {
+        let is_open = self.is_open();
         let Some(socket) = &mut self.socket else { return };
         if self.arrivals.gathers {
             self.arrivals.stop(&mut cx.kernel, socket);
-        } else if self.arrivals.is_fast(&cx.limits) && self.phase == Phase::Open {
+        } else if self.arrivals.is_fast(&cx.limits) && is_open {
             self.arrivals.start(&mut cx.kernel, socket, &cx.limits);
             cx.stats.work.gathered += 1;
             cx.gathering.add(token, cx.now, &cx.limits);
@@ -491,6 +492,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.more = after.more;
         self.state.cut = after.cut;
         self.state.idle = after.idle;
+        if after.ends_sending {
+            self.phase = Phase::Open { ends_sending: true };
+        }
         cx.session_held_bytes = after.held_bytes;
         self.arrivals.expects = after.expects > 2 * cx.limits.gathering.gather_bytes as u64;
         self.deadline = after.deadline.map_or(NEVER, |deadline| cx.meeting(deadline));

@@ -569,6 +569,14 @@ impl Connection {
         }
     }
 
+    /// Returns whether this client has ended its side of a tunnel over HTTP/1.1 and reads on: it is to call [`Self::finish`], and the
+    /// sending side of the socket is to end.
+    #[inline]
+    #[must_use]
+    pub fn ends_sending(&self) -> bool {
+        matches!(&self.stack, Stack::H1(core) if core.ends_sending())
+    }
+
     /// Returns whether no exchange is open and nothing is half received.
     #[inline]
     #[must_use]

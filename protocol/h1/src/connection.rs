@@ -8,7 +8,7 @@ use bolide_semantics::{Context, ExchangeId, Role};
 use crate::Limits;
 use crate::body::Body;
 use crate::deadlines::Clock;
-use crate::error::{ABORTED, ABORTED_UNFRAMED, Failure, SHUT_DOWN};
+use crate::error::{ABORTED, ABORTED_UNFRAMED, Failure, SHUT_DOWN, TUNNEL_ENDED};
 use crate::exchanges::{Exchanges, Kind};
 use crate::gate::Gate;
 use crate::head_scan::HeadScan;
@@ -33,7 +33,8 @@ use crate::sending::{Framing, Sending};
 /// ```
 ///
 /// A head that is malformed or late leads to `Refused`, too. A client reads `Head` and `Body` alternately, one response
-/// after the other. In a tunnel, `Body` ends in `Complete`, and what is sent ends the connection.
+/// after the other. In a tunnel, `Body` ends in `Complete`, and the end of what a server sends ends the
+/// connection; a client reads on until the server ends its side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reading {
     /// The next message's head.
@@ -71,7 +72,7 @@ pub(crate) struct Current {
 /// ([`Limits::pipelined_count`](crate::Limits::pipelined_count)); they are answered in order.
 ///
 /// A request that asks for another protocol (`Upgrade`, or CONNECT) and gets it (101, or 2xx) turns
-/// its exchange into a tunnel: data goes both ways as it is, until either end closes.
+/// its exchange into a tunnel: data goes both ways as it is, until the server ends its side, or either end closes.
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) role: Role,
@@ -138,8 +139,9 @@ impl Connection {
         let is_sending = id.0 == self.exchanges.total() && !self.sending.is_ready();
         let is_open = self.exchanges.give_up(id);
         if self.ending.is_none() && (is_open || (is_sending && self.role == Role::Client)) {
-            // RFC 9112 §8: an end is all that such a response has, so it must not look like one.
-            let unframed = self.sending.framing() == Ok(Framing::UntilClose);
+            // RFC 9112 §8, RFC 9113 §8.5: an end is all that such content has, so it must not look like one.
+            let framing = self.sending.framing();
+            let unframed = matches!(framing, Ok(Framing::UntilClose | Framing::Tunnel));
             self.end(if unframed { &ABORTED_UNFRAMED } else { &ABORTED });
         }
     }
@@ -184,6 +186,13 @@ impl Connection {
             Reading::Head | Reading::Discard(..) => true,
             Reading::Held | Reading::Complete | Reading::Refused(_) => false,
         }
+    }
+
+    /// Returns whether this client has ended its side of a tunnel and reads on: once the output has left, the sending side of the
+    /// socket is to end.
+    #[must_use]
+    pub fn ends_sending(&self) -> bool {
+        self.role == Role::Client && matches!(self.sending, Sending::Complete)
     }
 
     /// How many bytes of the body that is read are still to come, as far as its length is known (RFC 9112 §6.3): the
@@ -232,6 +241,12 @@ impl Connection {
         self.sending.begin(Framing::Tunnel);
         self.gate = Gate::default();
         self.persistence.persists = false;
+    }
+
+    /// Both directions of a tunnel are complete, or a server's own is.
+    pub(crate) fn end_tunnel(&mut self) {
+        self.exchanges.close_oldest();
+        self.end(&TUNNEL_ENDED);
     }
 
     /// Server: request and response are complete, and the next request is read.

@@ -142,7 +142,7 @@ failures! {
         close: CloseReason {
             blame: Some(Blame::Caller),
             name: "aborted",
-            what: "a response that ends with its connection was given up",
+            what: "what ends with its connection was given up",
             reset: true,
         },
     };

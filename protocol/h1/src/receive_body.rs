@@ -15,6 +15,7 @@ use crate::error::{BODY_TIMED_OUT, EOF, Failure, Stop, TRAILERS_TOO_LARGE, TRUNC
 use crate::field_lines;
 use crate::persistence::PeerSide;
 use crate::request_head::{cut, too_long};
+use crate::sending::Sending;
 
 impl Connection {
     /// Reads on in a body or a tunnel.
@@ -99,8 +100,10 @@ impl Connection {
         let is_tunnel = matches!(self.reading, Reading::Body(Body::Tunnel));
         if self.persistence.has_ended() {
             if is_tunnel {
-                // The other direction stays open.
                 self.reading = Reading::Complete;
+                if matches!(self.sending, Sending::Complete) {
+                    self.end_tunnel();
+                }
                 return Output::Exchange(id, ExchangeEvent::Data(Bytes::new(), End::Yes));
             }
             let is_until_close = matches!(self.reading, Reading::Body(Body::UntilClose));

@@ -9,7 +9,7 @@ use http::StatusCode;
 use crate::body::Body;
 use crate::connection::{Connection, Reading};
 use crate::encode::{self, Pass, Written};
-use crate::error::{Failure, TUNNEL_ENDED, UNREAD};
+use crate::error::{Failure, UNREAD};
 use crate::exchanges::Kind;
 use crate::framing::response_has_no_body;
 use crate::sending::{Framing, Piece, Sending};
@@ -266,7 +266,7 @@ impl Connection {
     /// full, and the next piece waits for
     /// [`Sendable`](bolide_semantics::ExchangeEvent::Sendable).
     ///
-    /// The end of a tunnel ends the connection.
+    /// The end of a tunnel ends a server's connection; a client that has ended its side reads on.
     ///
     /// # Errors
     ///
@@ -379,8 +379,10 @@ impl Connection {
     #[inline]
     fn sent(&mut self, framing: Framing, input_bytes: usize) {
         if framing == Framing::Tunnel {
-            self.exchanges.close_oldest();
-            self.end(&TUNNEL_ENDED);
+            self.sending = Sending::Complete;
+            if self.role == Role::Server || matches!(self.reading, Reading::Complete) {
+                self.end_tunnel();
+            }
         } else if self.role == Role::Client {
             self.sending = Sending::Ready;
         } else {

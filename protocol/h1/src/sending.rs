@@ -63,7 +63,7 @@ pub(crate) enum Sending {
     Body(Framing),
     /// The same, and the output was full after the last chunk: its leaving will be reported.
     Blocked(Framing),
-    /// The response was sent; its request has not been read yet.
+    /// The response was sent, and its request has not been read yet; or a client has ended its side of a tunnel.
     Complete,
 }
 

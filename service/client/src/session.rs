@@ -58,6 +58,8 @@ pub struct Session {
     step: Step,
     /// Its owner has been told that it is over.
     pub(crate) over: bool,
+    /// This side of a tunnel has ended.
+    sent_all: bool,
     /// Bytes to be received until the round-trip time is asked for.
     rtt_after: usize,
     /// Bytes that are still to be sent before everything else.
@@ -82,8 +84,8 @@ impl Session {
 
     pub(crate) fn with(connection: Connection, required: Option<Alpn>, ready_by: Instant) -> Self {
         let step = Step::Connecting;
-        let (over, rtt_after) = (false, RTT_FIRST_BYTES);
-        Self { connection, ready_by, required, step, over, rtt_after, preamble: None }
+        let (over, sent_all, rtt_after) = (false, false, RTT_FIRST_BYTES);
+        Self { connection, ready_by, required, step, over, sent_all, rtt_after, preamble: None }
     }
 
     /// Returns what the loop is told about a connection that has just been asked for.
@@ -178,7 +180,18 @@ impl Session {
 
     /// Returns what the loop is to do next.
     #[inline]
-    fn after<M>(&self, turn: &Turn<'_, M>, pass: Pass, unread: usize, owner: &impl Owner) -> After {
+    fn after<M>(
+        &mut self,
+        turn: &Turn<'_, M>,
+        pass: Pass,
+        unread: usize,
+        owner: &impl Owner,
+    ) -> After {
+        let ends_sending = !self.sent_all && self.connection.ends_sending();
+        if ends_sending {
+            self.sent_all = true;
+            self.connection.finish();
+        }
         let own = if self.step == Step::Ready { owner.deadline() } else { Some(self.ready_by) };
         After {
             wants_input: self.connection.wants_input(),
@@ -192,17 +205,20 @@ impl Session {
             idle: false,
             // What is not consumed is its reader's.
             held_bytes: self.connection.held_bytes(),
+            ends_sending,
             close: None,
         }
     }
 
-    /// The connection is over: what is queued still leaves.
+    /// The connection is over: what is queued still leaves, unless a reset has to say that it is not complete.
     #[cold]
     fn finish(&mut self, reason: CloseReason, owner: &mut impl Owner) -> After {
+        let resets = reason.reset;
         let tls = self.connection.tls_failure().map(|failure| failure.what.clone());
         self.connection.finish();
         self.over(owner, &Ending { step: self.step, reason, tls, socket: None });
-        After { held_bytes: self.connection.held_bytes(), ..After::SENT }
+        let after = if resets { After::RESET } else { After::SENT };
+        After { held_bytes: self.connection.held_bytes(), ..after }
     }
 
     #[cold]

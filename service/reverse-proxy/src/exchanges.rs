@@ -234,16 +234,6 @@ impl UpstreamExchanges {
         if !state.up.is_empty() {
             state.up.settle();
         }
-        // The end of a tunnel of HTTP/1.1 in one direction ends it.
-        if state.switch.tunnel && state.up.finished && !self.tasks.is_multiplexed.get() {
-            state.down.ended = true;
-            state.carrier.connection = None;
-            state.carrier.exchange = None;
-            self.woken.push(Rc::clone(shared));
-            if let Some(at) = self.find(id) {
-                self.remove(at);
-            }
-        }
     }
 
     /// The final head of a response stands in the orders.

@@ -316,9 +316,29 @@ fn upgrades_and_connects_become_tunnels() {
         wire.data(ID, "raw", End::No).unwrap();
         assert_eq!(wire.sent(), "raw");
         wire.data(ID, "", End::Yes).unwrap();
+        wire.listen(b"the rest");
+        assert_eq!(wire.logged(), ["1 data the rest"]);
+        assert!(wire.connection.ends_sending());
+        wire.eof();
         wire.listen(b"");
-        assert_eq!(wire.logged(), ["closed tunnel"]);
+        assert_eq!(wire.logged(), ["1 data  end", "closed tunnel"]);
     }
+}
+
+#[test]
+fn a_tunnel_that_its_server_has_ended_is_over_with_what_its_client_sends_last() {
+    let mut wire = Wire::client();
+    wire.request("CONNECT", "", &[], End::No).unwrap();
+    wire.sent();
+    wire.listen(b"HTTP/1.1 200 OK\r\n\r\nall");
+    wire.eof();
+    wire.listen(b"");
+    assert_eq!(wire.logged(), ["1 200", "1 data all end"]);
+    assert!(!wire.connection.ends_sending());
+    wire.data(ID, "last", End::Yes).unwrap();
+    assert_eq!(wire.sent(), "last");
+    wire.listen(b"");
+    assert_eq!(wire.logged(), ["closed tunnel"]);
 }
 
 #[test]

@@ -21,6 +21,11 @@ pub(crate) struct Talk<S = TcpStream> {
 impl Talk {
     /// Closes by a reset: after an orderly close the proxy may wait for a response.
     pub(crate) fn abort(self) {
+        self.will_abort();
+    }
+
+    /// Resets the connection when it is dropped.
+    pub(crate) fn will_abort(&self) {
         rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
             .expect("an option of TCP");
     }

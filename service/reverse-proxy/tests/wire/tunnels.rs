@@ -1,6 +1,7 @@
 //! Upgrades: from the switch of protocols on, bytes pass as they are.
 
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::versions::Origin;
 
 const REQUEST: &str = "GET /chat HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
                        sec-websocket-key: k\r\nsec-websocket-version: 13\r\n\r\n";
+
+const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                        sec-websocket-accept: of the hop\r\n\r\n";
 
 /// Switches, greets, and sends back what it gets.
 fn switching(talk: &mut Talk, _: usize) {
@@ -73,7 +77,7 @@ fn bytes_pass_both_ways_after_an_upgrade() {
         talk.send(text);
         assert_eq!(talk.take(text.len()), text.as_bytes());
     }
-    talk.stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    talk.stream.shutdown(Shutdown::Write).expect("it is open");
     assert_eq!(talk.rest(), "", "the end passes too");
     let stats = &proxy.settings.stats()[0];
     assert_eq!((stats.responses, stats.failures), (1, 0), "{stats:?}");
@@ -137,10 +141,7 @@ fn a_websocket_passes_from_any_version_to_any() {
             assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
             assert!(head.contains("\r\nsec-websocket-version: 13\r\n"), "{head}");
             assert!(!head.contains("sec-websocket-key: dGhl"), "each hop has a key of its own");
-            talk.send(
-                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
-                 sec-websocket-accept: of the hop\r\n\r\n",
-            );
+            talk.send(SWITCHED);
             let bytes = talk.take(5);
             talk.stream.write_all(&bytes).expect("it reads");
         });
@@ -167,23 +168,73 @@ fn a_hundred_megabytes_pass_each_way_through_a_tunnel_from_any_version_to_any() 
     const BYTES: usize = 100 << 20;
     let behind = Behind::new(|talk, _| {
         talk.head();
-        talk.send(
-            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
-             sec-websocket-accept: of the hop\r\n\r\n",
-        );
+        talk.send(SWITCHED);
         talk.exchange(BYTES);
     });
+    through_versions(&behind, |mut talk, _| talk.exchange(BYTES));
+}
+
+/// Checks that a client's end is not its upstream's (RFC 9113 §8.5), which may have much to say.
+#[test]
+fn a_tunnel_whose_client_has_ended_its_side_goes_on_from_any_version_to_any() {
+    const BYTES: usize = 16 << 20;
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        talk.send(SWITCHED);
+        let said = talk.rest();
+        talk.send(&said);
+        talk.send(&"x".repeat(BYTES));
+    });
+    through_versions(&behind, |mut talk, hops| {
+        talk.send("all");
+        talk.stream.shutdown(Shutdown::Write).expect("it is open");
+        let came = talk.rest();
+        assert!(came.starts_with("allx") && came.len() == 3 + BYTES, "{hops}: {}", came.len());
+    });
+}
+
+/// Checks that what is cut off doesn't look complete (RFC 9113 §8.5, RFC 8441 §5).
+#[test]
+fn a_tunnel_that_is_reset_has_no_end_from_any_version_to_any() {
+    let (sender, ends) = mpsc::channel();
+    let behind = Behind::new(move |talk, _| {
+        talk.head();
+        talk.send(SWITCHED);
+        if talk.take(1) == b"r" {
+            return talk.will_abort();
+        }
+        talk.send("go");
+        sender.send(talk.stream.read(&mut [0])).expect("the test waits");
+    });
+    let is_reset = |end: std::io::Result<usize>| {
+        end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+    };
+    through_versions(&behind, |mut talk, hops| {
+        talk.send("r");
+        assert!(is_reset(talk.stream.read(&mut [0])), "{hops}: the upstream's");
+    });
+    through_versions(&behind, |mut talk, hops| {
+        talk.send("w");
+        assert_eq!(talk.take(2), b"go");
+        talk.abort();
+        assert!(is_reset(ends.recv().expect("it was asked")), "{hops}: the client's");
+    });
+}
+
+/// Tunnels to a server of HTTP/1.1 through three proxies, with each version between the first two and each between the last two.
+fn through_versions(behind: &Behind, mut check: impl FnMut(Talk, &str)) {
     let versions = [("http", false), ("h2c", false), ("https", true), ("h3", true)];
     for (to, to_tls) in versions {
         let last = passing(to_tls, settings(&[&behind.url()]));
         for (from, from_tls) in versions {
+            let hops = format!("{from} to {to}");
             let middle = passing(from_tls, last.settings(to));
             let first = Proxy::with(middle.settings(from));
             let mut talk = first.connect();
             talk.send(&REQUEST.replace("key: k", "key: dGhlIHNhbXBsZSBub25jZQ=="));
             let head = talk.head();
-            assert!(head.starts_with("HTTP/1.1 101 "), "{from} to {to}: {head}");
-            talk.exchange(BYTES);
+            assert!(head.starts_with("HTTP/1.1 101 "), "{hops}: {head}");
+            check(talk, &hops);
         }
     }
 }

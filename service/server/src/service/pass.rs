@@ -156,6 +156,7 @@ fn after(session: &mut Session, turn: &Turn<'_, Message>, left: Left, is_idle: b
         expects: session.connection.expects().saturating_sub(unread_bytes as u64),
         idle: is_idle && !session.cut,
         held_bytes,
+        ends_sending: false,
         close: None,
     }
 }
