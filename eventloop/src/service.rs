@@ -302,6 +302,6 @@ pub enum Close {
     Sent,
     /// At once.
     Now,
-    /// At once, and the peer gets a reset: for an end that must not look like one.
+    /// With what the socket takes at once of what is queued, and the peer gets a reset: for an end that must not look like one.
     Reset,
 }

@@ -328,6 +328,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 match self.call(cx, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
                     Some(Close::Reset) => {
+                        // The reset says more than an error.
+                        let _ = self.flush(cx, budget);
                         if let Some(socket) = &mut self.socket {
                             cx.kernel.reset_on_close(socket);
                         }

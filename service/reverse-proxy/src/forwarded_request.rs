@@ -154,6 +154,8 @@ impl ForwardedRequest {
         if let Some(upstream) = upstream {
             self.worker.failed(upstream, &failure, now);
         }
+        // What came before goes on, as far as the client takes it.
+        self.pump(io);
         if failure.cancelled && (self.started || self.is_grpc) {
             return io.cancel();
         }
