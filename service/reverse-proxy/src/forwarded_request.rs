@@ -156,7 +156,9 @@ impl ForwardedRequest {
         }
         // What came before goes on, as far as the client takes it.
         self.pump(io);
-        if failure.cancelled && (self.started || self.is_grpc) {
+        // RFC 8441 §5, RFC 9220 §3: so does a connection end that was reset behind a tunnel.
+        let cancels = failure.cancelled || self.state.borrow().switch.tunnel;
+        if cancels && (self.started || self.is_grpc) {
             return io.cancel();
         }
         if self.started {

@@ -171,7 +171,7 @@ fn a_hundred_megabytes_pass_each_way_through_a_tunnel_from_any_version_to_any() 
         talk.send(SWITCHED);
         talk.exchange(BYTES);
     });
-    through_versions(&behind, |mut talk, _| talk.exchange(BYTES));
+    through_versions(&behind, |mut talk, _, _| talk.exchange(BYTES));
 }
 
 /// Checks that a client's end is not its upstream's (RFC 9113 §8.5), which may have much to say.
@@ -185,7 +185,7 @@ fn a_tunnel_whose_client_has_ended_its_side_goes_on_from_any_version_to_any() {
         talk.send(&said);
         talk.send(&"x".repeat(BYTES));
     });
-    through_versions(&behind, |mut talk, hops| {
+    through_versions(&behind, |mut talk, hops, _| {
         talk.send("all");
         talk.stream.shutdown(Shutdown::Write).expect("it is open");
         let came = talk.rest();
@@ -210,14 +210,17 @@ fn a_tunnel_that_is_reset_has_no_end_from_any_version_to_any() {
     let is_reset = |end: std::io::Result<usize>| {
         end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
     };
-    through_versions(&behind, |mut talk, hops| {
+    through_versions(&behind, |mut talk, hops, first| {
         talk.send("r");
         let mut last = Vec::new();
         assert!(is_reset(talk.stream.read_to_end(&mut last)), "{hops}: the upstream's");
         // QUIC drops what a stream that is reset has not sent (RFC 9000 §3.1).
         assert!(last == b"last" || hops.contains("h3"), "{hops}: {}", last.escape_ascii());
+        // A stream that is reset by CANCEL is no failure of the upstream.
+        let ejections = u64::from(hops.starts_with("http "));
+        assert_eq!(first.settings.stats()[0].ejections, ejections, "{hops}");
     });
-    through_versions(&behind, |mut talk, hops| {
+    through_versions(&behind, |mut talk, hops, _| {
         talk.send("w");
         assert_eq!(talk.take(2), b"go");
         talk.abort();
@@ -226,19 +229,22 @@ fn a_tunnel_that_is_reset_has_no_end_from_any_version_to_any() {
 }
 
 /// Tunnels to a server of HTTP/1.1 through three proxies, with each version between the first two and each between the last two.
-fn through_versions(behind: &Behind, mut check: impl FnMut(Talk, &str)) {
+fn through_versions(behind: &Behind, mut check: impl FnMut(Talk, &str, &Proxy)) {
     let versions = [("http", false), ("h2c", false), ("https", true), ("h3", true)];
     for (to, to_tls) in versions {
         let last = passing(to_tls, settings(&[&behind.url()]));
         for (from, from_tls) in versions {
             let hops = format!("{from} to {to}");
             let middle = passing(from_tls, last.settings(to));
-            let first = Proxy::with(middle.settings(from));
+            let first = Proxy::with(middle.settings(from).limits(ProxyLimits {
+                choice: limits::Choice { failures_count: 1, ..limits::Choice::DEFAULT },
+                ..ProxyLimits::default()
+            }));
             let mut talk = first.connect();
             talk.send(&REQUEST.replace("key: k", "key: dGhlIHNhbXBsZSBub25jZQ=="));
             let head = talk.head();
             assert!(head.starts_with("HTTP/1.1 101 "), "{hops}: {head}");
-            check(talk, &hops);
+            check(talk, &hops, &first);
         }
     }
 }
