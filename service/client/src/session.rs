@@ -215,10 +215,12 @@ impl Session {
     fn finish(&mut self, reason: CloseReason, owner: &mut impl Owner) -> After {
         let resets = reason.reset;
         let tls = self.connection.tls_failure().map(|failure| failure.what.clone());
-        self.connection.finish();
         self.over(owner, &Ending { step: self.step, reason, tls, socket: None });
-        let after = if resets { After::RESET } else { After::SENT };
-        After { held_bytes: self.connection.held_bytes(), ..after }
+        if resets {
+            return After::RESET;
+        }
+        self.connection.finish();
+        After { held_bytes: self.connection.held_bytes(), ..After::SENT }
     }
 
     #[cold]

@@ -156,7 +156,7 @@ impl ForwardedRequest {
         }
         // What came before goes on, as far as the client takes it.
         self.pump(io);
-        // RFC 8441 §5, RFC 9220 §3: so does a connection end that was reset behind a tunnel.
+        // RFC 8441 §5, RFC 9220 §3: a connection that was reset behind a tunnel is no failure of this server.
         let cancels = failure.cancelled || self.state.borrow().switch.tunnel;
         if cancels && (self.started || self.is_grpc) {
             return io.cancel();

@@ -45,6 +45,32 @@ fn connect_becomes_a_tunnel() {
     assert!(wire.is_closed());
 }
 
+/// Checks that the peer is told so by a reset (RFC 9113 §8.5), unless it is a server that has ended its side (RFC 9110 §9.3.6).
+#[test]
+fn a_tunnel_that_is_given_up_has_no_end() {
+    for (is_server, peer_has_ended, resets) in
+        [(true, false, true), (true, true, true), (false, false, true), (false, true, false)]
+    {
+        let mut wire = if is_server { Wire::server() } else { Wire::client() };
+        if is_server {
+            wire.listen(UPGRADE);
+            wire.respond(ID, 101, SWITCH, End::No).unwrap();
+        } else {
+            wire.request("CONNECT", "", &[], End::No).unwrap();
+            wire.sent();
+            wire.listen(b"HTTP/1.1 200 OK\r\n\r\n");
+        }
+        if peer_has_ended {
+            wire.eof();
+        }
+        wire.listen(b"half");
+        wire.logged();
+        wire.abort(ID);
+        let case = (is_server, peer_has_ended);
+        assert_eq!(wire.close_reason().map(|reason| reason.reset), Some(resets), "{case:?}");
+    }
+}
+
 #[test]
 fn a_refused_connect_is_a_plain_exchange() {
     let mut wire = Wire::server();

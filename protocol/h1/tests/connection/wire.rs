@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h1::{Connection, Limits, SharedFields};
 use bolide_semantics::{
-    Content, Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Misuse,
-    Output, RequestHead, ResponseHead, Role,
+    CloseReason, Content, Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName, FieldRef,
+    Head, Misuse, Output, RequestHead, ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -272,8 +272,15 @@ impl Wire {
 
     /// Returns whether the connection has closed.
     pub(crate) fn is_closed(&mut self) -> bool {
-        let output = self.with(|connection, cx| connection.poll(cx));
-        matches!(output, Output::Closed(_))
+        self.close_reason().is_some()
+    }
+
+    /// Why the connection has closed, if it has.
+    pub(crate) fn close_reason(&mut self) -> Option<CloseReason> {
+        match self.with(|connection, cx| connection.poll(cx)) {
+            Output::Closed(reason) => Some(reason),
+            _ => None,
+        }
     }
 }
 
