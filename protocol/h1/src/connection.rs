@@ -140,14 +140,8 @@ impl Connection {
         let is_open = self.exchanges.give_up(id);
         if self.ending.is_none() && (is_open || (is_sending && self.role == Role::Client)) {
             // RFC 9112 §8, RFC 9113 §8.5: an end is all that such content has, so it must not look like one.
-            let unframed = match self.sending.framing() {
-                Ok(Framing::UntilClose) => true,
-                // RFC 9110 §9.3.6: a server that has ended its side of a tunnel is told no more than that it is over.
-                Ok(Framing::Tunnel) => {
-                    self.role == Role::Server || !matches!(self.reading, Reading::Complete)
-                }
-                _ => false,
-            };
+            let framing = self.sending.framing();
+            let unframed = matches!(framing, Ok(Framing::UntilClose | Framing::Tunnel));
             self.end(if unframed { &ABORTED_UNFRAMED } else { &ABORTED });
         }
     }

@@ -318,9 +318,13 @@ impl UpstreamExchanges {
         let id = self.open[at].0;
         let state = self.remove(at);
         let mut state = state.borrow_mut();
-        // A connection of HTTP/1.1 ends if the request is not complete as it was framed.
         if !state.up.finished {
-            orders.abort(id);
+            // RFC 9110 §9.3.6: with one side of a tunnel the other ends, in order if it can.
+            let ended = state.switch.tunnel && orders.send_data(id, Bytes::new(), End::Yes).is_ok();
+            // A connection of HTTP/1.1 ends if the request is not complete as it was framed.
+            if !ended {
+                orders.abort(id);
+            }
         }
         state.came_to(|times| &mut times.end, orders.now());
         state.carrier.connection = None;
