@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream, limits};
@@ -276,4 +277,26 @@ fn proxies_in_a_row_are_no_loop() {
         response.starts_with("HTTP/1.1 200") && response.contains("\r\nx-vias: 2\r\n"),
         "{response}"
     );
+}
+
+#[test]
+fn what_came_before_an_upstream_broke_off_is_passed_on() {
+    let (go_on, waits) = mpsc::channel::<()>();
+    let waits = Mutex::new(waits);
+    let behind = Behind::new(move |talk, _| {
+        talk.head();
+        talk.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfirst");
+        waits.lock().expect("no panic").recv().expect("the test goes on");
+        talk.send("last");
+        talk.will_abort();
+    });
+    let proxy = Proxy::to(&[&behind.url()]);
+    for _ in 0..20 {
+        let mut talk = proxy.connect();
+        talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert!(talk.head().starts_with("HTTP/1.1 200 "));
+        assert_eq!(talk.take(5), b"first");
+        go_on.send(()).expect("the upstream waits");
+        assert_eq!(talk.rest(), "last");
+    }
 }
