@@ -1,12 +1,12 @@
 //! Datagrams between processes that follow one another at the same sockets: each goes on whole, with its addresses.
 
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use bolide_buffers::Datagram;
 use bytes::BytesMut;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Socket, Type};
 
 /// The largest message: a datagram, and what is said of it.
@@ -79,15 +79,12 @@ impl DatagramPipe {
         let _ = self.socket.shutdown(Shutdown::Read);
     }
 
-    /// Returns whether some process has the other end.
+    /// Returns whether some process has the other end, also where one that has this end too takes [nothing more](Self::shut).
     #[must_use]
     pub fn is_open(&self) -> bool {
-        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-        let peeked = self.socket.recv_with_flags(&mut [MaybeUninit::uninit()], flags);
-        match peeked {
-            Ok(length) => length > 0,
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        }
+        let mut polled = [PollFd::new(&self.socket, PollFlags::OUT)];
+        let reported = poll(&mut polled, Some(&Timespec::default()));
+        reported.is_ok() && !polled[0].revents().contains(PollFlags::HUP)
     }
 
     /// Passes on a datagram that came at the socket with the address `local`. One for which there is no room is lost.
@@ -224,6 +221,20 @@ mod tests {
         assert!(count > 10 && count < 10_000, "{count}");
         assert!(!other.is_open());
         assert!(other.send(local, &datagram(None, b"x")).is_err());
+    }
+
+    #[test]
+    fn an_end_that_one_process_is_done_with_goes_on_in_another() {
+        let (one, ended) = DatagramPipe::pair().unwrap();
+        let other = DatagramPipe::from(ended.duplicate().unwrap());
+        ended.shut();
+        assert!(ended.receive(&mut Vec::new()).is_none());
+        drop(ended);
+        assert!(other.is_open());
+        other.send("192.0.2.1:443".parse().unwrap(), &datagram(None, b"x")).unwrap();
+        assert_eq!(one.receive(&mut Vec::new()).unwrap().1.bytes, &b"x"[..]);
+        one.shut();
+        assert!(!other.is_open());
     }
 
     #[test]

@@ -24,8 +24,12 @@ const AMPLIFICATION: usize = 3;
 /// RFC 9000 §8.1: what a datagram permits to be sent to an address that is not validated, in bytes. `None`: it begins with
 /// something else than an Initial packet, which only who has received from here can protect.
 fn allowance(bytes: &[u8]) -> Option<usize> {
-    let is_initial = bytes.first().is_some_and(|first| first & 0xb0 == 0x80);
-    is_initial.then_some(bytes.len() * AMPLIFICATION)
+    is_initial(bytes).then_some(bytes.len() * AMPLIFICATION)
+}
+
+/// RFC 9000 §17.2.2: the packet that a connection begins with.
+fn is_initial(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| first & 0xb0 == 0x80)
 }
 
 /// Result of a datagram.
@@ -109,21 +113,21 @@ impl Endpoint {
             Some(_) => self.identifiers.owner(&datagram.bytes),
             None => Owner::Own,
         };
-        let unclaimed = match owner {
-            Owner::Own => None,
+        match owner {
             Owner::Worker(worker) if !is_passed_on => return Arrived::Elsewhere(worker, datagram),
             Owner::Process(process, tag) if !is_passed_on => {
                 return Arrived::Earlier(process, Some(tag), datagram);
             }
-            Owner::Handshake if self.leaves => {
-                Some(Datagram { bytes: BytesMut::from(&datagram.bytes[..]), ..datagram })
+            Owner::Handshake if !self.leaves => {
+                if let Some(process) = self.asks(is_passed_on, now) {
+                    return Arrived::Earlier(process, None, datagram);
+                }
             }
-            Owner::Handshake => match self.asks(is_passed_on, now) {
-                Some(process) => return Arrived::Earlier(process, None, datagram),
-                None => None,
-            },
-            Owner::Worker(_) | Owner::Process(..) => None,
-        };
+            Owner::Own | Owner::Worker(_) | Owner::Process(..) | Owner::Handshake => {}
+        }
+        // One that begins a connection goes back, also where its client has chosen an identifier as those are from here.
+        let unclaimed = (self.leaves && is_initial(&datagram.bytes))
+            .then(|| Datagram { bytes: BytesMut::from(&datagram.bytes[..]), ..datagram });
         let Datagram { from, to, ecn, bytes } = datagram;
         let ecn = EcnCodepoint::from_bits(ecn);
         let (allowance, length) = (allowance(&bytes), bytes.len());
@@ -187,6 +191,57 @@ impl Endpoint {
                 Some(transmit) => Arrived::Reply(batch(&transmit)),
                 None => Arrived::Nothing,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_quic_pair::{CLOCK, address, start, tls};
+    use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
+
+    use super::*;
+    use crate::facts::{Membership, Secret};
+
+    /// The first datagram of a client that calls the server by this identifier.
+    fn first_datagram(tls: &ClientTls, id: ConnectionId) -> Datagram {
+        let crypto = QuicClientConfig::try_from(tls.quic(HTTP3)).unwrap();
+        let mut config = ClientConfig::new(Arc::new(crypto));
+        config.initial_dst_cid_provider(Arc::new(move || id));
+        let mut client =
+            quinn_proto::Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+        let (_, mut connection) =
+            client.connect(start(), config, address(443), "localhost").unwrap();
+        let mut bytes = Vec::new();
+        let sent = connection.poll_transmit(start(), 1, &mut bytes).unwrap();
+        assert_eq!(sent.size, bytes.len());
+        let (from, to) = (address(50_000), None);
+        Datagram { from, to, ecn: 0, bytes: bytes[..].into() }
+    }
+
+    #[test]
+    fn one_that_has_left_begins_no_connection_by_whatever_identifier() {
+        let (server, client) = tls();
+        let member = |worker, process| Membership {
+            worker: (worker, 2),
+            process,
+            secret: Some(Secret([9; 32])),
+            ..Membership::default()
+        };
+        let endpoint = |member| Endpoint::of(Some(&server), CLOCK, [1; 32], member).unwrap();
+        let mut buffer = Vec::new();
+        for worker in [0, 1] {
+            for process in [4, 5] {
+                let id = endpoint(member(worker, process)).identifiers.generate_cid();
+                let datagram = first_datagram(&client, id);
+                let bytes = datagram.bytes.clone();
+                let mut left = endpoint(member(0, 4));
+                left.leave();
+                left.accept(false, true);
+                let arrived = left.receive(datagram, true, start(), &mut buffer);
+                let Arrived::Unclaimed(returned) = arrived else { panic!("{arrived:?}") };
+                assert_eq!(returned.bytes, bytes);
+            }
         }
     }
 }

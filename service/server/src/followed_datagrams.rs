@@ -58,7 +58,8 @@ impl Datagrams {
         self.successor = own;
         let mut processes = vec![EarlierProcess { number: self.lineage.process, pipes: theirs }];
         for (number, pipes) in &self.lineage.earlier {
-            if pipes.iter().all(|pipe| pipe.is_open()) {
+            // Of its workers, some may have ended.
+            if pipes.iter().any(|pipe| pipe.is_open()) {
                 let pipes = pipes.iter().map(|pipe| pipe.duplicate());
                 let pipes = pipes.collect::<io::Result<_>>()?;
                 processes.push(EarlierProcess { number: *number, pipes });

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use bolide::client::{Client, Trust, Versions};
 use bolide_launcher::{copy_program, finish, program, scratch, spawn};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -282,6 +283,38 @@ fn a_download_comes_to_its_end_behind_an_upgrade() {
     slow.read_to_end(&mut rest).unwrap();
     let head = first.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
     assert_eq!(first.len() - head + rest.len(), SIZE);
+    assert!(instance.wait().success());
+}
+
+/// Of the process that has the upload, the worker without connections ends; so do the processes that follow it.
+#[test]
+fn an_upload_over_http_3_goes_on_behind_four_upgrades() {
+    let path = install(&scratch("an_upload_over_http_3_goes_on_behind_four_upgrades"));
+    let arguments = ["--https", "127.0.0.1:0", "--workers", "2"];
+    let mut instance = Instance::start(&mut serve(&path, &arguments));
+    let client = Client::builder().trust(Trust::Any).versions(Versions::Http3);
+    let client = client.build().expect("a client");
+    let url = format!("https://{}/echo", instance.address);
+    let mut upload = client.post(&url).timeout(PATIENCE).start().expect("a server");
+    let mut response = None;
+    for round in 0..5_u8 {
+        match round {
+            0 => {}
+            1 => instance.upgrade(),
+            _ => instance.upgrade_fully(),
+        }
+        let piece = vec![round; 100_000];
+        upload.send(piece.clone()).expect("the server takes it");
+        let response = response.get_or_insert_with(|| upload.response().expect("a response"));
+        let mut returned = Vec::new();
+        while returned.len() < piece.len() {
+            let more = response.chunk().expect("the server sends it back");
+            returned.extend_from_slice(&more.expect("the upload has not ended"));
+        }
+        assert_eq!(returned, piece, "after {round} upgrades");
+    }
+    upload.close(None);
+    assert_eq!(response.expect("it began").chunk().expect("an end"), None);
     assert!(instance.wait().success());
 }
 
