@@ -64,7 +64,7 @@ pub struct Endpoint {
     pub(crate) accepts: bool,
     pub(crate) has_room: bool,
     member: Membership,
-    /// Until when handshakes may have begun in the process before, once it has given one back.
+    /// Until when handshakes may have begun in the process before, once one has come that may have.
     asks_until: Option<Instant>,
     /// Another process accepts connections now.
     pub(crate) leaves: bool,
@@ -188,19 +188,15 @@ impl Endpoint {
         self.leaves = true;
     }
 
-    /// The process that may have begun the handshake that a datagram belongs to. It gives back what it does not know, and has
-    /// begun none since the first that it gave back.
+    /// The process that may have begun the handshake that a datagram belongs to. It gives back what it does not know, unless it
+    /// hangs.
     pub(crate) fn asks(&mut self, is_passed_on: bool, now: Instant) -> Option<u8> {
         let process = self.member.follows?;
-        if is_passed_on {
-            self.asks_until.get_or_insert(now + limits::TAKEOVER);
-            return None;
-        }
-        if self.asks_until.is_some_and(|until| until <= now) {
+        if *self.asks_until.get_or_insert(now + limits::TAKEOVER) <= now {
             self.member.follows = None;
             return None;
         }
-        Some(process)
+        (!is_passed_on).then_some(process)
     }
 
     /// Takes over TLS settings that were replaced.

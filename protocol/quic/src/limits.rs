@@ -68,7 +68,7 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// server of ours allows. Against: none.
 pub const RESERVED_STREAMS_COUNT: usize = 100;
 
-/// How long handshakes that another process has begun may go on there, from the first that it gave back. Default: 3 s. Unit:
+/// How long handshakes that another process has begun may go on there, from the first that it is asked about. Default: 3 s. Unit:
 /// time. Reason: what a client sends again because nothing came reaches the process that has begun with it. Against: none.
 pub const TAKEOVER: Duration = Duration::from_secs(3);
 

@@ -493,4 +493,11 @@ fn a_process_that_takes_over_asks_the_one_before_about_handshakes() {
     assert!(matches!(arrival, Arrival::Earlier(..)), "{arrival:?}");
     let arrival = new.receive(from_client(&third), false, now + 4 * SECOND, &mut wire);
     assert!(matches!(arrival, Arrival::New(_)), "{arrival:?}");
+
+    // One that hangs keeps nothing from the one that follows it.
+    let mut new = endpoint(0, Some(255));
+    let arrival = new.receive(from_client(&third), false, now, &mut wire);
+    assert!(matches!(arrival, Arrival::Earlier(..)), "{arrival:?}");
+    let arrival = new.receive(from_client(&third), false, now + 4 * SECOND, &mut wire);
+    assert!(matches!(arrival, Arrival::New(_)), "{arrival:?}");
 }
