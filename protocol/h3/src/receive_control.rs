@@ -380,9 +380,10 @@ impl Connection {
         if before == priority {
             return;
         }
+        stream.sending.kept = None;
         if let Some(turn) = stream.sending.turn {
             self.scheduler.remove(before, turn);
-            stream.sending.turn = Some(self.scheduler.push(number, priority));
+            stream.sending.turn = Some(self.scheduler.push(number, priority, None));
         }
         cx.quic.prioritise(stream.id(), priority);
     }

@@ -27,10 +27,12 @@ impl Scheduler {
         self.waiting.is_empty()
     }
 
-    /// A stream waits for its turn among those of its priority. Returns its place.
-    pub(crate) fn push(&mut self, number: u32, priority: Priority) -> u64 {
+    /// A stream waits for its turn among those of its priority; where they share, at the place that it has kept, or at the end.
+    /// Returns its place.
+    pub(crate) fn push(&mut self, number: u32, priority: Priority, kept: Option<u64>) -> u64 {
         self.count += 1;
-        let place = if priority.incremental { self.count } else { number.into() };
+        let last = kept.unwrap_or(self.count);
+        let place = if priority.incremental { last } else { number.into() };
         self.waiting.insert((priority.urgency, priority.incremental, place), number);
         place
     }
@@ -70,7 +72,7 @@ mod tests {
                 let (urgency, shares, place) = *turn;
                 if shares {
                     scheduler.remove(of(urgency, shares), place);
-                    scheduler.push(number, of(urgency, shares));
+                    scheduler.push(number, of(urgency, shares), None);
                 }
                 number
             })
@@ -81,9 +83,9 @@ mod tests {
     fn the_urgent_come_first_and_equals_share() {
         let mut scheduler = Scheduler::default();
         for (number, urgency) in [(1, 3), (2, 3), (4, 3)] {
-            scheduler.push(number, of(urgency, true));
+            scheduler.push(number, of(urgency, true), None);
         }
-        let place = scheduler.push(3, of(1, false));
+        let place = scheduler.push(3, of(1, false), None);
         assert_eq!(turns(&mut scheduler, 3), [3, 3, 3]);
         scheduler.remove(of(1, false), place);
         assert_eq!(turns(&mut scheduler, 5), [1, 2, 4, 1, 2]);
@@ -93,11 +95,11 @@ mod tests {
     fn what_is_useless_in_parts_is_sent_in_the_order_of_the_streams() {
         let mut scheduler = Scheduler::default();
         for number in [4, 2, 9] {
-            scheduler.push(number, of(3, false));
+            scheduler.push(number, of(3, false), None);
         }
         assert_eq!(scheduler.next(), Some(2));
         scheduler.remove(of(3, false), 2);
-        scheduler.push(1, of(3, false));
+        scheduler.push(1, of(3, false), None);
         assert_eq!(scheduler.next(), Some(1));
     }
 
@@ -105,7 +107,7 @@ mod tests {
     fn what_is_useless_in_parts_is_sent_whole_and_the_kinds_alternate() {
         let mut scheduler = Scheduler::default();
         for (number, shares) in [(1, false), (2, false), (3, true), (4, true)] {
-            scheduler.push(number, of(3, shares));
+            scheduler.push(number, of(3, shares), None);
         }
         assert_eq!(turns(&mut scheduler, 6), [3, 1, 4, 1, 3, 1]);
         assert!(!scheduler.is_empty());

@@ -25,8 +25,8 @@ enum Turn {
     Empty,
     /// The turn is over, and more waits.
     Over,
-    /// The transport takes no more.
-    Full,
+    /// The transport takes no more; so many bytes it took.
+    Full(usize),
 }
 
 impl Connection {
@@ -157,7 +157,8 @@ impl Connection {
         let Some(stream) = self.streams.find(number) else { return };
         let sending = &mut stream.sending;
         if sending.turn.is_none() && !sending.is_full && sending.has_more() {
-            sending.turn = Some(self.scheduler.push(number, sending.priority));
+            let kept = sending.kept.take();
+            sending.turn = Some(self.scheduler.push(number, sending.priority, kept));
         }
     }
 
@@ -174,8 +175,14 @@ impl Connection {
                 let stays = turn == Turn::Over && !sending.priority.incremental;
                 if !stays && let Some(place) = sending.turn.take() {
                     self.scheduler.remove(sending.priority, place);
-                    if turn == Turn::Over {
-                        sending.turn = Some(self.scheduler.push(number, sending.priority));
+                    match turn {
+                        Turn::Over => {
+                            let last = self.scheduler.push(number, sending.priority, None);
+                            sending.turn = Some(last);
+                        }
+                        // Streams are told of room in any order, and it may be enough for one.
+                        Turn::Full(0) => sending.kept = Some(place),
+                        Turn::Full(_) | Turn::Done | Turn::Empty => {}
                     }
                 }
             }
@@ -191,6 +198,7 @@ impl Connection {
         mut bytes_max: usize,
     ) -> Turn {
         let now_ms = self.times.clock.ms;
+        let mut sent = 0;
         loop {
             let Some(stream) = self.streams.find(number) else { return Turn::Done };
             let id = stream.id();
@@ -198,8 +206,10 @@ impl Connection {
             if !sending.framed.is_empty() {
                 let taken = cx.quic.write(id, &sending.framed);
                 sending.framed.drain(..taken);
+                sent += taken;
                 if !sending.framed.is_empty() {
-                    return full(sending, taken, now_ms);
+                    full(sending, taken, now_ms);
+                    return Turn::Full(sent);
                 }
                 sending.framed = Vec::new();
             }
@@ -215,8 +225,10 @@ impl Connection {
                 let taken = offered - piece.len();
                 bytes.advance(taken);
                 bytes_max -= taken;
+                sent += taken;
                 if !piece.is_empty() {
-                    return full(sending, taken, now_ms);
+                    full(sending, taken, now_ms);
+                    return Turn::Full(sent);
                 }
                 if !bytes.is_empty() {
                     continue;
@@ -247,10 +259,9 @@ fn empty(sending: &mut Sending) -> Turn {
 }
 
 /// The transport took so much and takes no more.
-fn full(sending: &mut Sending, taken: usize, now_ms: u32) -> Turn {
+fn full(sending: &mut Sending, taken: usize, now_ms: u32) {
     let taken = u32::try_from(taken).unwrap_or(u32::MAX);
     let (since_ms, before) = sending.stalled.unwrap_or((now_ms, 0));
     sending.stalled = Some((since_ms, before.saturating_add(taken)));
     sending.is_full = true;
-    Turn::Full
 }

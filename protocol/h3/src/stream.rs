@@ -76,6 +76,8 @@ pub(crate) struct Sending {
     pub(crate) priority: Priority,
     /// Its turn, while it waits for one.
     pub(crate) turn: Option<u64>,
+    /// Its place, once its turn has come and the transport took nothing.
+    pub(crate) kept: Option<u64>,
     /// Since when the transport has not taken everything, and how much it took since, in bytes.
     pub(crate) stalled: Option<(u32, u32)>,
 }
@@ -178,6 +180,7 @@ impl Stream {
                 cut: None,
                 priority: Priority::UNSPOKEN,
                 turn: None,
+                kept: None,
                 stalled: None,
             },
         }

@@ -22,13 +22,18 @@ fn waiting(priorities: &[&'static str]) -> Subject {
     server
 }
 
-/// The order in which streams are served, turn by turn.
-fn order(server: &mut Subject) -> Vec<u64> {
-    server.quic.gives_room(usize::MAX);
-    server.poll();
+/// The order in which streams were served, turn by turn.
+fn served(server: &Subject) -> Vec<u64> {
     let mut order: Vec<u64> = server.quic.order.iter().map(|(stream, _)| stream / 4 + 1).collect();
     order.dedup();
     order
+}
+
+/// The same where there is room for everything.
+fn order(server: &mut Subject) -> Vec<u64> {
+    server.quic.gives_room(usize::MAX);
+    server.poll();
+    served(server)
 }
 
 #[test]
@@ -40,6 +45,16 @@ fn the_urgent_come_first_each_to_its_end() {
 fn incremental_responses_share() {
     let order = order(&mut waiting(&["i", "i", "u=0"]));
     assert_eq!(order, [3, 1, 2, 1, 2, 1, 2]);
+}
+
+#[test]
+fn incremental_responses_share_room_that_is_enough_for_one() {
+    let mut server = waiting(&["i", "i", "i"]);
+    for _ in 0..7 {
+        server.quic.gives_room(1000);
+        server.poll();
+    }
+    assert_eq!(served(&server), [1, 2, 3, 1, 2, 3, 1]);
 }
 
 #[test]
