@@ -79,7 +79,7 @@ impl DatagramPipe {
         let _ = self.socket.shutdown(Shutdown::Read);
     }
 
-    /// Returns whether some process has the other end, also where one that has this end too takes [nothing more](Self::shut).
+    /// Returns whether some process has the other end. It may be that nothing more is taken at this one.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let mut polled = [PollFd::new(&self.socket, PollFlags::OUT)];

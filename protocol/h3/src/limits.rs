@@ -119,7 +119,8 @@ limits! {
     /// Times that a connection, and what is on it, may take.
     #[derive(Debug, Clone)]
     pub struct Times {
-        /// How long a stream may wait for the peer to take what we send, unless the peer takes `BODY_RATE_BYTES` of it meanwhile.
+        /// How long a stream may wait for the peer to take what we send, unless the peer takes `BODY_RATE_BYTES` of it meanwhile, or of
+        /// all streams where it waits for those.
         /// Default: 30 s. Unit: time. Reason: a waiting response holds memory. Against: slow-reader.
         stalled_stream: Duration = Duration::from_secs(30),
 

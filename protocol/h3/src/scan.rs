@@ -11,18 +11,42 @@ use crate::priorities::EarlyPriorities;
 use crate::stream::Part;
 use crate::transport::{Context, Quic};
 
+const TAKES_TOO_LITTLE: &str = "the peer takes too little of what is sent";
+
 impl Connection {
     /// Looks through the open streams.
     pub(crate) fn scan<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) -> Result<(), Fault> {
-        for number in self.streams.numbers() {
+        let numbers = self.streams.numbers();
+        let is_stalled = self.is_stalled(&numbers);
+        for number in numbers {
             if self.is_never_ending(number) {
                 self.remove(cx, number, ErrorCode::NoError);
-            } else if let Some(what) = self.too_slow(number) {
+            } else if let Some(what) = self.too_slow(number, is_stalled) {
                 let reason = AbortReason::new(Blame::Circumstance, "stream-timeout", what);
                 self.give_up(cx, number, ErrorCode::RequestCancelled, Some(reason));
             }
         }
         Ok(())
+    }
+
+    /// Returns whether streams have waited for others, or for room that all share, for too long, and the peer takes too little of all.
+    fn is_stalled(&mut self, numbers: &[u32]) -> bool {
+        let (clock, times) = (self.times.clock, &self.limits.times);
+        let count = self.scheduler.taken_count;
+        let waits = |number| {
+            self.streams.peek(number).is_some_and(|stream| stream.sending.waits_for_others(count))
+        };
+        let waits = numbers.iter().copied().any(waits);
+        let Some((since_ms, taken_bytes)) = self.scheduler.stalled.filter(|_| waits) else {
+            self.scheduler.stalled = None;
+            return false;
+        };
+        let passed_ms = clock.elapsed_ms(since_ms);
+        if passed_ms < millis(times.stalled_stream) {
+            return false;
+        }
+        self.scheduler.stalled = Some((clock.ms, 0));
+        !keeps_pace(taken_bytes, passed_ms, times.body_rate_bytes)
     }
 
     /// Gives back the memory that only open streams need.
@@ -47,9 +71,10 @@ impl Connection {
         })
     }
 
-    /// Why a stream should end, if it should.
-    fn too_slow(&mut self, number: u32) -> Option<&'static str> {
+    /// Why a stream should end, if it should. `is_stalled`: those should that wait for others, or for room that all share.
+    fn too_slow(&mut self, number: u32, is_stalled: bool) -> Option<&'static str> {
         let (limits, clock) = (&self.limits, self.times.clock);
+        let taken_count = self.scheduler.taken_count;
         let stream = self.streams.find(number)?;
         let over = |since_ms: u32, limit| clock.elapsed_ms(since_ms) >= millis(limit);
         let receiving = &stream.receiving;
@@ -60,12 +85,18 @@ impl Connection {
             return Some("a head takes too long to be complete");
         }
         let sending = &mut stream.sending;
-        if let Some((since_ms, taken_bytes)) = sending.stalled
+        if sending.waits_for_others(taken_count) {
+            if is_stalled {
+                return Some(TAKES_TOO_LITTLE);
+            }
+            // This time does not count.
+            sending.stalled = Some((clock.ms, 0));
+        } else if let Some((since_ms, taken_bytes)) = sending.stalled
             && sending.is_full
             && over(since_ms, limits.times.stalled_stream)
         {
             if !keeps_pace(taken_bytes, clock.elapsed_ms(since_ms), limits.times.body_rate_bytes) {
-                return Some("the peer takes too little of what is sent");
+                return Some(TAKES_TOO_LITTLE);
             }
             sending.stalled = Some((clock.ms, 0));
         }

@@ -20,11 +20,26 @@ pub(crate) struct Scheduler {
     count: u64,
     /// Turn between the two kinds of one urgency.
     shared_turn: bool,
+    /// How often the transport took something; wraps.
+    pub(crate) taken_count: u32,
+    /// Since when streams have waited for room that all share, and how much the transport took of all since, in bytes.
+    pub(crate) stalled: Option<(u32, u32)>,
 }
 
 impl Scheduler {
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// The transport took so much of a stream.
+    #[inline]
+    pub(crate) fn took(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.taken_count = self.taken_count.wrapping_add(1);
+            if let Some((_, taken)) = &mut self.stalled {
+                *taken = taken.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+            }
+        }
     }
 
     /// A stream waits for its turn among those of its priority; where they share, at the place that it has kept, or at the end.

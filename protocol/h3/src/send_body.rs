@@ -7,6 +7,7 @@ use bytes::Buf;
 use crate::connection::{Connection, Event};
 use crate::frame::{self, kind};
 use crate::head_writer;
+use crate::scheduler::Scheduler;
 use crate::stream::{After, Part, Sending, Waiting};
 use crate::transport::{Context, Quic};
 
@@ -117,6 +118,7 @@ impl Connection {
                 self.scratch.extend_from_slice(&chunk.bytes);
             }
             taken = cx.quic.write(id, &self.scratch);
+            self.scheduler.took(taken);
             chunk.bytes.advance(taken.saturating_sub(framed));
         }
         if taken < framed {
@@ -205,10 +207,11 @@ impl Connection {
             let sending = &mut stream.sending;
             if !sending.framed.is_empty() {
                 let taken = cx.quic.write(id, &sending.framed);
+                self.scheduler.took(taken);
                 sending.framed.drain(..taken);
                 sent += taken;
                 if !sending.framed.is_empty() {
-                    full(sending, taken, now_ms);
+                    full(sending, &mut self.scheduler, taken, now_ms);
                     return Turn::Full(sent);
                 }
                 sending.framed = Vec::new();
@@ -223,11 +226,12 @@ impl Connection {
                 let offered = piece.len();
                 cx.quic.write_chunk(id, &mut piece);
                 let taken = offered - piece.len();
+                self.scheduler.took(taken);
                 bytes.advance(taken);
                 bytes_max -= taken;
                 sent += taken;
                 if !piece.is_empty() {
-                    full(sending, taken, now_ms);
+                    full(sending, &mut self.scheduler, taken, now_ms);
                     return Turn::Full(sent);
                 }
                 if !bytes.is_empty() {
@@ -259,9 +263,11 @@ fn empty(sending: &mut Sending) -> Turn {
 }
 
 /// The transport took so much and takes no more.
-fn full(sending: &mut Sending, taken: usize, now_ms: u32) {
+fn full(sending: &mut Sending, scheduler: &mut Scheduler, taken: usize, now_ms: u32) {
     let taken = u32::try_from(taken).unwrap_or(u32::MAX);
     let (since_ms, before) = sending.stalled.unwrap_or((now_ms, 0));
     sending.stalled = Some((since_ms, before.saturating_add(taken)));
     sending.is_full = true;
+    sending.refused = scheduler.taken_count;
+    scheduler.stalled.get_or_insert((now_ms, 0));
 }

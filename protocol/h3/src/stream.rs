@@ -80,9 +80,17 @@ pub(crate) struct Sending {
     pub(crate) kept: Option<u64>,
     /// Since when the transport has not taken everything, and how much it took since, in bytes.
     pub(crate) stalled: Option<(u32, u32)>,
+    /// The [count](crate::scheduler::Scheduler::taken_count) when it last took no more.
+    pub(crate) refused: u32,
 }
 
 impl Sending {
+    /// Returns whether it waits for other streams, or for room that all share: where others were served since it was refused, its own
+    /// window is closed.
+    pub(crate) fn waits_for_others(&self, taken_count: u32) -> bool {
+        self.is_full && self.refused == taken_count
+    }
+
     /// Returns whether something waits for the transport.
     pub(crate) fn has_more(&self) -> bool {
         !self.framed.is_empty() || self.waiting.is_some()
@@ -182,6 +190,7 @@ impl Stream {
                 turn: None,
                 kept: None,
                 stalled: None,
+                refused: 0,
             },
         }
     }

@@ -286,6 +286,57 @@ fn a_slow_reader_that_always_takes_a_little_ends_its_stream_and_a_slow_honest_on
     }
 }
 
+/// A response with a body of so many bytes.
+fn respond(server: &mut Subject, number: u32, bytes: usize) {
+    let body = bytes::Bytes::from(vec![7; bytes]);
+    assert!(server.respond(number, 200, Content::Whole(&mut body.into())).is_ok());
+}
+
+fn aborted(seen: &[Seen]) -> Vec<u32> {
+    let number =
+        |seen: &Seen| if let Seen::Aborted(number, _) = seen { Some(*number) } else { None };
+    seen.iter().filter_map(number).collect()
+}
+
+#[test]
+fn a_slow_reader_of_everything_ends_what_waits_and_a_slow_honest_one_does_not() {
+    let second = Duration::from_secs(1);
+    let mut server = Subject::server();
+    // The second response is sent after the first.
+    let lines = [&GET[..], &[("priority", "u=3")]].concat();
+    for number in [1, 2] {
+        server.feed_all(number * 4 - 4, &headers(&lines));
+    }
+    server.quic.room = 0;
+    respond(&mut server, 1, 100_000);
+    respond(&mut server, 2, 100_000);
+    for _ in 0..90 {
+        server.quic.gives_room(600);
+        assert_eq!(aborted(&server.later(second)), []);
+    }
+    assert_eq!(server.quic.bytes_of(4), b"");
+    let mut ended = Vec::new();
+    for _ in 0..70 {
+        server.quic.gives_room(400);
+        ended.extend(aborted(&server.later(second)));
+    }
+    assert_eq!(ended, [1, 2]);
+}
+
+#[test]
+fn a_slow_reader_of_one_response_ends_it_while_others_are_served() {
+    let mut server = Subject::server();
+    server.feed_all(0, &headers(&GET));
+    server.quic.stream_room = 10_000;
+    respond(&mut server, 1, 100_000);
+    let ended = (2..).find(|number| {
+        server.feed_all(u64::from(*number) * 4 - 4, &headers(&GET));
+        respond(&mut server, *number, 1000);
+        !aborted(&server.later(Duration::from_secs(1))).is_empty()
+    });
+    assert!((30..=37).contains(&ended.unwrap()), "{ended:?}");
+}
+
 #[test]
 fn many_pieces_cost_what_few_do() {
     // However much came before, one more piece is dealt with in a fixed number of steps: nothing is kept of it.
