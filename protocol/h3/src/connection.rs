@@ -252,6 +252,7 @@ impl Connection {
         if self.streams.open() == 0 {
             self.times.scan_ms = self.times.clock.ms;
             self.times.is_trimmed = false;
+            self.scheduler.stalled = None;
         }
         self.streams.insert(number, self.times.clock.ms)
     }

@@ -324,6 +324,27 @@ fn a_slow_reader_of_everything_ends_what_waits_and_a_slow_honest_one_does_not() 
 }
 
 #[test]
+fn a_connection_without_streams_is_not_slow() {
+    let second = Duration::from_secs(1);
+    let mut server = Subject::server();
+    let request = |server: &mut Subject, number: u32| {
+        server.feed_all(u64::from(number) * 4 - 4, &headers(&GET));
+        server.quic.room = 0;
+        respond(server, number, 10_000);
+    };
+    request(&mut server, 1);
+    server.quic.gives_room(usize::MAX);
+    server.poll();
+    assert!(server.connection.is_idle());
+    server.later(40 * second);
+    request(&mut server, 2);
+    for _ in 0..10 {
+        server.quic.gives_room(600);
+        assert_eq!(aborted(&server.later(second)), []);
+    }
+}
+
+#[test]
 fn a_slow_reader_of_one_response_ends_it_while_others_are_served() {
     let mut server = Subject::server();
     server.feed_all(0, &headers(&GET));
