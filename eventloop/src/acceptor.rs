@@ -42,13 +42,14 @@ impl Acceptor {
     pub(crate) fn start<M: Send + 'static>(
         listeners: Vec<Numbered>,
         workers: Vec<Mailbox<M>>,
+        unsent_bytes: usize,
     ) -> io::Result<Self> {
         let mut kernel = MioKernel::new()?;
         let waker = kernel.waker();
         let stopped = Arc::new(AtomicBool::new(false));
         let mut dealer = Dealer { listeners: Vec::new(), workers, next: 0 };
         for (position, (index, mut listener)) in listeners.into_iter().enumerate() {
-            kernel.listen(&mut listener, position as u64)?;
+            kernel.listen(&mut listener, position as u64, unsent_bytes)?;
             dealer.listeners.push(Open { index, listener, ready: false });
         }
         let flag = Arc::clone(&stopped);

@@ -64,6 +64,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             return self.begin_datagrams(*to, tag);
         }
         let mut socket = self.cx.kernel.connect(to)?;
+        self.cx.kernel.limit_unsent(&mut socket, self.cx.limits.unsent.unsent_start_bytes);
         let token = self.slots.vacant();
         if let Err(error) = self.cx.kernel.register(&mut socket, token.key()) {
             self.cx.kernel.close(socket);

@@ -20,7 +20,7 @@ pub(crate) struct Pace {
     sent: u32,
     /// The bound on unsent bytes.
     limit: u32,
-    /// The bound that the kernel was told; 0: none.
+    /// The bound that the kernel was told.
     told: u32,
     /// The socket has been full once: from then on it is the rate that says what the bound is.
     is_measured: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Pace {
 impl Pace {
     pub(crate) fn new(limits: &Limits) -> Self {
         let limit = limits.unsent.unsent_start_bytes as u32;
-        Self { since: None, sent: 0, limit, told: 0, is_measured: false }
+        Self { since: None, sent: 0, limit, told: limit, is_measured: false }
     }
 
     /// How many bytes may wait.
@@ -88,10 +88,10 @@ impl Pace {
         self.tell()
     }
 
-    /// The bound, if the kernel was told another one that differs by much, or none.
+    /// The bound, if the kernel was told another one that differs by much.
     fn tell(&mut self) -> Option<usize> {
         let step = self.told / 4;
-        if self.told == 0 || self.limit.abs_diff(self.told) > step {
+        if self.limit.abs_diff(self.told) > step {
             self.told = self.limit;
             return Some(self.limit());
         }

@@ -245,7 +245,8 @@ where
         }
     }
     if !dealt.is_empty() {
-        match Acceptor::start(dealt, handle.mailboxes.clone()) {
+        let unsent_bytes = config.limits.unsent.unsent_start_bytes;
+        match Acceptor::start(dealt, handle.mailboxes.clone(), unsent_bytes) {
             Ok(acceptor) => handle.acceptor = Some(acceptor),
             Err(error) => {
                 handle.shut_down(Duration::ZERO);

@@ -77,7 +77,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     ///
     /// When the kernel cannot watch it.
     pub fn listen(&mut self, mut listener: K::Listener, index: usize) -> io::Result<()> {
-        self.cx.kernel.listen(&mut listener, self.listeners.next_key())?;
+        let unsent_bytes = self.cx.limits.unsent.unsent_start_bytes;
+        self.cx.kernel.listen(&mut listener, self.listeners.next_key(), unsent_bytes)?;
         self.listeners.add(listener, index);
         Ok(())
     }

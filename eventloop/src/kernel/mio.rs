@@ -126,6 +126,18 @@ impl Wake for mio::Waker {
     }
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn limit_unsent(socket: BorrowedFd<'_>, bytes: usize) {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    // A Unix socket has no such bound.
+    let _ = SockRef::from(&socket).set_tcp_notsent_lowat(bytes);
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn limit_unsent(socket: BorrowedFd<'_>, bytes: usize) {
+    let _ = (socket, bytes);
+}
+
 /// The operating system.
 #[derive(Debug)]
 pub struct MioKernel {
@@ -233,7 +245,14 @@ impl Kernel for MioKernel {
         Ok(())
     }
 
-    fn listen(&mut self, listener: &mut MioListener, key: u64) -> io::Result<()> {
+    fn listen(
+        &mut self,
+        listener: &mut MioListener,
+        key: u64,
+        unsent_bytes: usize,
+    ) -> io::Result<()> {
+        // What is accepted inherits it.
+        limit_unsent(listener.as_fd(), unsent_bytes);
         let descriptor = listener.descriptor.as_raw_fd();
         let token = Token(key as usize);
         self.poll.registry().register(&mut SourceFd(&descriptor), token, Interest::READABLE)
@@ -340,16 +359,8 @@ impl Kernel for MioKernel {
         Ok(rustix::net::shutdown(&socket.descriptor, Shutdown::Write)?)
     }
 
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        // A Unix socket has no such bound.
-        let _ = SockRef::from(&socket.descriptor).set_tcp_notsent_lowat(bytes);
-    }
-
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
-        let _ = (socket, bytes);
+        limit_unsent(socket.descriptor.as_fd(), bytes);
     }
 
     fn gather(&mut self, socket: &mut MioSocket, bytes: usize) {

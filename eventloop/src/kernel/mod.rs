@@ -146,12 +146,18 @@ pub trait Kernel: 'static {
         ready: &mut Vec<Ready>,
     ) -> io::Result<()>;
 
-    /// Reports connections that arrive at `listener`.
+    /// Reports connections that arrive at `listener`. Each may have `unsent_bytes` unsent, as if
+    /// [`limit_unsent`](Self::limit_unsent) had been called for it.
     ///
     /// # Errors
     ///
     /// Those of the poller.
-    fn listen(&mut self, listener: &mut Self::Listener, key: u64) -> io::Result<()>;
+    fn listen(
+        &mut self,
+        listener: &mut Self::Listener,
+        key: u64,
+        unsent_bytes: usize,
+    ) -> io::Result<()>;
 
     /// Reports nothing more of `listener`, and closes it here: another process may have the same socket.
     fn stop_listening(&mut self, listener: Self::Listener) {

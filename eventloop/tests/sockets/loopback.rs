@@ -123,6 +123,26 @@ fn a_reader_that_waits_holds_the_writer_up_and_loses_nothing() {
 }
 
 #[test]
+fn a_peer_that_reads_nothing_is_handed_little_in_small_pieces_too() {
+    let (address, handle) = start(1, limits());
+    let mut stream = connect(address);
+    let mut written = 0;
+    let mut seen = Stats::default();
+    while seen.work.write_blocked == 0 {
+        stream.write_all(&pattern(4096)).unwrap();
+        written += 4096;
+        wait_until(&handle, |stats| {
+            seen = stats;
+            stats.bytes_sent >= written || stats.work.write_blocked > 0
+        });
+    }
+    let window = 128 * 1024;
+    let unsent = limits().unsent.unsent_start_bytes as u64;
+    assert!(seen.bytes_sent <= window + 2 * unsent, "{}", seen.bytes_sent);
+    end(handle);
+}
+
+#[test]
 fn a_response_reaches_a_peer_that_has_ended_its_side() {
     let (address, handle) = start(1, limits());
     for length in [0, 1, 300_000] {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 pub(crate) use bolide_semantics::Earliest;
-use bolide_semantics::{Clock, Deadline};
+use bolide_semantics::{BodiesPace, Clock, Deadline};
 
 /// The connection's clock, and since when it waits for what. Streams have times of their own, which
 /// are looked at every few seconds.
@@ -18,6 +18,7 @@ pub(crate) struct Deadlines {
     pub(crate) idle_ms: u32,
     /// When open streams were last looked through.
     pub(crate) scan_ms: u32,
+    pub(crate) bodies: BodiesPace,
     /// When a frame last came.
     pub(crate) received_ms: u32,
     /// Memory has been given back since the last stream.
@@ -32,6 +33,7 @@ impl Deadlines {
             partial: None,
             idle_ms: 0,
             scan_ms: 0,
+            bodies: BodiesPace::default(),
             received_ms: 0,
             trimmed: true,
         }

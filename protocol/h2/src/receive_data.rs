@@ -92,6 +92,7 @@ impl Connection {
             stream.unconsumed += data;
         }
         stream.pace.received(data, clock.ms);
+        self.deadlines.bodies.received(data);
         let connection = &self.receive_flow.window;
         let used_up = (stream.window.is_used_up(clock.us), connection.is_used_up(clock.us));
         self.stats.received(used_up.0, used_up.1, &clock);

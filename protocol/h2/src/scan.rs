@@ -108,6 +108,10 @@ impl Connection {
             let payload = self.ping.send(Purpose::Alive, clock.ms);
             frame::ping::write(cx.output.tail(), payload, false);
         }
+        let count =
+            (0..self.streams.slots_mut().len() as u32).filter(|slot| self.wants(*slot)).count();
+        let limits = self.pace_limits(Kind::Message);
+        self.deadlines.bodies.look(count as u32, passed_ms, &limits);
         // Slots keep their places while streams are removed.
         for slot in 0..self.streams.slots_mut().len() as u32 {
             if self.streams.get(slot).state == State::Closed {
@@ -185,18 +189,30 @@ impl Connection {
                 }
             }
         }
-        // A request's body: only until the response begins.
+        let limits = self.pace_limits(self.streams.get(slot).kind);
+        let is_wanted = self.wants(slot);
+        let receiving = &mut self.streams.get_mut(slot).receiving;
+        let all = &self.deadlines.bodies;
+        receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &limits, all)
+    }
+
+    /// Returns whether more of a request's body is wanted: only until the response begins, and while there is room for it.
+    fn wants(&self, slot: u32) -> bool {
+        let stream = self.streams.get(slot);
         let unanswered = State::Open { receiving: Part::Content, sending: Part::Head };
-        let is_body =
-            stream.state == unanswered && matches!(stream.kind, Kind::Message | Kind::Call);
-        let receiving = &mut stream.receiving;
-        let is_wanted = is_body && receiving.window.available > 0;
-        let (pause, rate_bytes) = match stream.kind {
-            Kind::Call => (self.limits.times.call_pause, 0),
-            _ => (self.limits.times.body_pause, rate),
+        stream.state == unanswered
+            && matches!(stream.kind, Kind::Message | Kind::Call)
+            && stream.receiving.window.available > 0
+            && self.receive_flow.window.available > 0
+    }
+
+    fn pace_limits(&self, kind: Kind) -> PaceLimits {
+        let times = &self.limits.times;
+        let (pause, rate_bytes) = match kind {
+            Kind::Call => (times.call_pause, 0),
+            _ => (times.body_pause, times.body_rate_bytes),
         };
-        let limits = PaceLimits { pause, rate_bytes, rate_time: BODY_RATE_TIME };
-        receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &limits)
+        PaceLimits { pause, rate_bytes, rate_time: BODY_RATE_TIME }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bolide_qpack::{Decoder, Encoder};
 use bolide_semantics::{
-    AbortReason, Blame, Clock, CloseReason, ConnectionEvent, DeadlineReason, Earliest,
+    AbortReason, Blame, BodiesPace, Clock, CloseReason, ConnectionEvent, DeadlineReason, Earliest,
     ExchangeEvent, ExchangeId, Misuse, Output, Pace, Role, millis,
 };
 use bytes::Bytes;
@@ -53,6 +53,7 @@ pub(crate) struct Times {
     pub(crate) idle_ms: u32,
     /// When open streams were last looked through.
     pub(crate) scan_ms: u32,
+    pub(crate) bodies: BodiesPace,
     /// Memory has been given back since the last stream.
     is_trimmed: bool,
 }
@@ -110,6 +111,7 @@ impl Connection {
                 due: None,
                 idle_ms: 0,
                 scan_ms: 0,
+                bodies: BodiesPace::default(),
                 is_trimmed: true,
             },
             scratch: Vec::new(),
@@ -448,7 +450,6 @@ impl Connection {
         }
         if self.streams.open() > 0 {
             if clock.elapsed_ms(self.times.scan_ms) >= millis(SCAN_INTERVAL) {
-                self.times.scan_ms = clock.ms;
                 self.scan(cx)?;
             }
         } else if clock.elapsed_ms(self.times.idle_ms) >= millis(self.limits.times.idle_time) {

@@ -92,6 +92,7 @@ impl Connection {
         match kind {
             kind::DATA => {
                 receiving.pace.received(piece.len() as u32, now_ms);
+                self.times.bodies.received(piece.len() as u32);
                 receiving.unconsumed += piece.len() as u32;
                 self.unconsumed += piece.len();
                 if receiving.left != LENGTH_UNKNOWN {

@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
 use crate::limits::BODY_RATE_TIME;
 use crate::priorities::EarlyPriorities;
-use crate::stream::Part;
+use crate::stream::{Part, Stream};
 use crate::transport::{Context, Quic};
 
 const TAKES_TOO_LITTLE: &str = "the peer takes too little of what is sent";
@@ -16,8 +16,14 @@ const TAKES_TOO_LITTLE: &str = "the peer takes too little of what is sent";
 impl Connection {
     /// Looks through the open streams.
     pub(crate) fn scan<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) -> Result<(), Fault> {
+        let passed_ms = self.times.clock.elapsed_ms(self.times.scan_ms);
+        self.times.scan_ms = self.times.clock.ms;
         let numbers = self.streams.numbers();
         let is_stalled = self.is_stalled(&numbers);
+        let wanted = |number: &&u32| self.streams.peek(**number).is_some_and(|one| self.wants(one));
+        let wanted_count = numbers.iter().filter(wanted).count() as u32;
+        let limits = self.pace_limits(ExchangeKind::Message);
+        self.times.bodies.look(wanted_count, passed_ms, &limits);
         for number in numbers {
             if self.is_never_ending(number) {
                 self.remove(cx, number, ErrorCode::NoError);
@@ -100,16 +106,26 @@ impl Connection {
             }
             sending.stalled = Some((clock.ms, 0));
         }
-        // A request's body: only until the response begins.
-        let is_unanswered = self.role == Role::Server && sending.part == Part::Head;
-        let (pause, rate_bytes) = match stream.kind {
-            ExchangeKind::Message => (limits.times.body_pause, limits.times.body_rate_bytes),
-            ExchangeKind::Call => (limits.times.call_pause, 0),
-            ExchangeKind::Connect | ExchangeKind::Tunnel => return None,
+        let stream = self.streams.peek(number)?;
+        let (is_wanted, pace) = (self.wants(stream), self.pace_limits(stream.kind));
+        let receiving = &mut self.streams.find(number)?.receiving;
+        receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &pace, &self.times.bodies)
+    }
+
+    /// Returns whether more of a request's body is wanted: only until the response begins.
+    fn wants(&self, stream: &Stream) -> bool {
+        self.role == Role::Server
+            && stream.sending.part == Part::Head
+            && stream.receiving.part == Part::Content
+            && matches!(stream.kind, ExchangeKind::Message | ExchangeKind::Call)
+    }
+
+    fn pace_limits(&self, kind: ExchangeKind) -> PaceLimits {
+        let times = &self.limits.times;
+        let (pause, rate_bytes) = match kind {
+            ExchangeKind::Call => (times.call_pause, 0),
+            _ => (times.body_pause, times.body_rate_bytes),
         };
-        let receiving = &mut stream.receiving;
-        let is_wanted = is_unanswered && receiving.part == Part::Content;
-        let pace = PaceLimits { pause, rate_bytes, rate_time: BODY_RATE_TIME };
-        receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &pace)
+        PaceLimits { pause, rate_bytes, rate_time: BODY_RATE_TIME }
     }
 }

@@ -58,7 +58,7 @@ pub use message::{has_no_body, parse_content_length};
 pub use name_kind::{NameKind, Pseudo};
 pub use one_line::{in_lines, in_markup, in_one_line, is_terminal_order};
 pub use outgoing::{Content, FieldRef, RequestHead, ResponseHead};
-pub use pace::{Pace, PaceLimits, keeps_pace};
+pub use pace::{BodiesPace, Pace, PaceLimits, keeps_pace};
 pub use pending_trailers::PendingTrailers;
 pub use priority::Priority;
 pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};

@@ -48,8 +48,25 @@ impl Pace {
     }
 
     /// A look at it: what of the body is too slow, if anything is. Time counts only while its receiver wants more: it has
-    /// consumed everything but what has come since the last look (`unconsumed`).
+    /// consumed everything but what has come since the last look (`unconsumed`). Nor does the time count in which `all` bodies
+    /// of the connection together came fast enough: a client may send one after the other.
     pub fn look(
+        &mut self,
+        is_wanted: bool,
+        unconsumed: u32,
+        clock: &Clock,
+        limits: &PaceLimits,
+        all: &BodiesPace,
+    ) -> Option<&'static str> {
+        let too_slow = self.judge(is_wanted, unconsumed, clock, limits)?;
+        if all.is_enough {
+            *self = Self::new(clock.ms);
+            return None;
+        }
+        Some(too_slow)
+    }
+
+    fn judge(
         &mut self,
         is_wanted: bool,
         unconsumed: u32,
@@ -73,6 +90,39 @@ impl Pace {
             *self = Self { received_ms: self.received_ms, ..Self::new(clock.ms) };
         }
         None
+    }
+}
+
+/// How fast the bodies of one connection come, together. Looked at every few seconds, before those of its streams.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BodiesPace {
+    /// Bytes that came since the last look.
+    bytes: u32,
+    /// Milliseconds between the two looks before, and bytes that came.
+    before: (u32, u32),
+    /// They came fast enough for all that are wanted.
+    is_enough: bool,
+}
+
+impl BodiesPace {
+    /// So much has come.
+    #[inline]
+    pub fn received(&mut self, bytes: u32) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// A look, `passed_ms` after the last one, at a connection with so many bodies that are wanted: each must bring its rate.
+    /// A connection is not looked at while it has no streams: no more than `rate_time` counts.
+    pub fn look(&mut self, wanted_count: u32, passed_ms: u32, limits: &PaceLimits) {
+        let passed_ms = passed_ms.min(millis(limits.rate_time));
+        let (before_ms, before_bytes) = self.before;
+        let bytes = before_bytes.saturating_add(self.bytes);
+        let rate = limits.rate_bytes.saturating_mul(wanted_count);
+        *self = Self {
+            bytes: 0,
+            before: (passed_ms, self.bytes),
+            is_enough: keeps_pace(bytes, before_ms + passed_ms, rate),
+        };
     }
 }
 

@@ -247,9 +247,6 @@ impl Session {
     #[cold]
     fn send_preamble(&mut self, sink: &mut impl Write) -> io::Result<bool> {
         while let Some(Preamble(bytes, sent)) = &mut self.preamble {
-            if self.step == Step::Connecting {
-                return Ok(false);
-            }
             match sink.write(&bytes[*sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => *sent += count,

@@ -228,6 +228,9 @@ impl UpstreamExchanges {
             state.up.blocked = !sent.unwrap_or(true);
         }
         let taken = state.up.taken_bytes;
+        if taken > had {
+            state.carrier.unwritten = orders.unwritten_bytes(id);
+        }
         if taken > had && (!state.up.ended || taken >= TELL_BYTES) {
             self.woken.push(Rc::clone(shared));
         }
@@ -352,7 +355,14 @@ impl UpstreamExchanges {
         let mut at = 0;
         while at < self.open.len() {
             let (timeout, waits, moved, answered) = {
-                let state = self.open[at].1.borrow();
+                let (id, state) = &self.open[at];
+                let mut state = state.borrow_mut();
+                // An upstream that takes what waits to be written moves, even if it was given all.
+                let unwritten = orders.unwritten_bytes(*id);
+                if unwritten < state.carrier.unwritten && unwritten > 0 {
+                    state.moved = Some(now);
+                }
+                state.carrier.unwritten = unwritten;
                 let limits = self.worker.limits();
                 let timeout = match (state.switch.tunnel, state.answered) {
                     (true, _) => limits.times.tunnel_timeout,

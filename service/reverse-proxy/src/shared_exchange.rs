@@ -75,6 +75,8 @@ pub(crate) struct Carrier {
     pub(crate) listed: bool,
     /// Its number on the connection, once it was sent.
     pub(crate) exchange: Option<ExchangeId>,
+    /// Bytes of the request that waited to be written when some were given last, or when it was late.
+    pub(crate) unwritten: u64,
 }
 
 /// The change to another protocol.
@@ -259,7 +261,7 @@ impl SharedExchange {
             moved: None,
             switch: Switch { wish, wish_sent: false, tunnel: false },
             client: Client { abandoned: false, waker: None, woken: false },
-            carrier: Carrier { connection: None, listed: false, exchange: None },
+            carrier: Carrier { connection: None, listed: false, exchange: None, unwritten: 0 },
         }
     }
 

@@ -216,7 +216,7 @@ impl Kernel for SimKernel {
         })
     }
 
-    fn listen(&mut self, listener: &mut SimListener, key: u64) -> io::Result<()> {
+    fn listen(&mut self, listener: &mut SimListener, key: u64, _: usize) -> io::Result<()> {
         self.network(|network| {
             network.backlogs[listener.index].key = Some(key);
             network.listeners_ready.insert(listener.index);

@@ -269,6 +269,27 @@ fn a_slow_body_that_never_pauses_ends_its_stream_and_a_slow_honest_one_does_not(
 }
 
 #[test]
+fn bodies_that_come_one_after_the_other_are_slow_only_together() {
+    let second = Duration::from_secs(1);
+    for (bytes_per_second, expected) in [(1600, &[][..]), (1400, &[2, 3])] {
+        let mut server = Subject::server();
+        for number in [1, 2, 3] {
+            server.feed(number * 4 - 4, &headers(&POST));
+            server.feed(number * 4 - 4, &data(&[7; 10]));
+            server.consume(number as u32, 10);
+        }
+        let mut ended = Vec::new();
+        for _ in 0..60 {
+            server.feed(0, &data(&vec![7; bytes_per_second]));
+            server.consume(1, bytes_per_second);
+            ended.extend(aborted(&server.later(second)));
+            server.consume(1, bytes_per_second);
+        }
+        assert_eq!(ended, expected, "{bytes_per_second} bytes per second");
+    }
+}
+
+#[test]
 fn a_slow_reader_that_always_takes_a_little_ends_its_stream_and_a_slow_honest_one_does_not() {
     let second = Duration::from_secs(1);
     for (bytes_per_second, ends) in [(400, true), (600, false)] {

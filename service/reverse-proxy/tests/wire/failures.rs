@@ -218,6 +218,35 @@ fn silent_upstream() {
 }
 
 #[test]
+fn an_upstream_that_takes_a_body_slowly_is_not_silent() {
+    const PIECE_BYTES: usize = 20_000;
+    const PIECES_COUNT: usize = 30;
+    let limits = ProxyLimits {
+        times: limits::Times {
+            first_byte_timeout: Duration::from_millis(800),
+            ..limits::Times::DEFAULT
+        },
+        ..ProxyLimits::default()
+    };
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        for _ in 0..PIECES_COUNT {
+            talk.take(PIECE_BYTES);
+            std::thread::sleep(Duration::from_millis(60));
+        }
+        talk.send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        talk.rest();
+    });
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    let mut client = proxy.connect();
+    let bytes = PIECE_BYTES * PIECES_COUNT;
+    client.send(&format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {bytes}\r\n\r\n"));
+    client.send(&"x".repeat(bytes));
+    let response = client.message();
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+}
+
+#[test]
 fn stalled_upstream() {
     let limits = ProxyLimits {
         times: limits::Times {

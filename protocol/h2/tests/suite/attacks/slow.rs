@@ -75,6 +75,36 @@ fn slow_body_that_drips() {
     panic!("nothing happened");
 }
 
+/// Which of three requests are ended while the body of the first comes with so many bytes per second.
+fn ended_beside(bytes_per_second: usize) -> Vec<u32> {
+    let mut server = Subject::server();
+    for stream in [1, 3, 5] {
+        server.feed(&[raw::post(stream), data(stream, false, &[0; 10])].concat());
+        server.consumed(stream, 10);
+    }
+    let mut ended = Vec::new();
+    for _ in 0..60 {
+        server.now += SECOND;
+        for seen in server.feed(&data(1, false, &vec![0; bytes_per_second])) {
+            match seen {
+                Seen::Aborted(stream, _) => ended.push(stream),
+                Seen::Data(..) => server.consumed(1, bytes_per_second),
+                _ => {}
+            }
+        }
+        for ping in of_kind(&server.sent(), raw::PING) {
+            server.feed(&frame(raw::PING, raw::ACK, 0, &ping.payload));
+        }
+    }
+    ended
+}
+
+#[test]
+fn bodies_that_come_one_after_the_other_are_slow_only_together() {
+    assert_eq!(ended_beside(1600), []);
+    assert_eq!(ended_beside(1400), [3, 5]);
+}
+
 #[test]
 fn slow_body_after_its_response() {
     let mut server = Subject::server();
