@@ -359,7 +359,7 @@ impl UpstreamExchanges {
                 let mut state = state.borrow_mut();
                 // An upstream that takes what waits to be written moves, even if it was given all.
                 let unwritten = orders.unwritten_bytes(*id);
-                if unwritten < state.carrier.unwritten && unwritten > 0 {
+                if unwritten < state.carrier.unwritten {
                     state.moved = Some(now);
                 }
                 state.carrier.unwritten = unwritten;

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
+use bolide_frames::{END_HEADERS, END_STREAM, HEADERS, frame, window_update};
 use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream, limits};
 use bolide_server::{Router, Server};
 
@@ -219,31 +220,35 @@ fn silent_upstream() {
 
 #[test]
 fn an_upstream_that_takes_a_body_slowly_is_not_silent() {
-    const PIECE_BYTES: usize = 20_000;
-    const PIECES_COUNT: usize = 30;
+    // A stream's first window (RFC 9113 §6.9.2), and steps in which it is opened after that.
+    const WINDOW_BYTES: usize = 65_535;
+    const STEP_BYTES: usize = 1000;
+    const STEPS_COUNT: usize = 15;
     let limits = ProxyLimits {
         times: limits::Times {
-            first_byte_timeout: Duration::from_millis(800),
+            first_byte_timeout: Duration::from_millis(500),
             ..limits::Times::DEFAULT
         },
         ..ProxyLimits::default()
     };
     let behind = Behind::new(|talk, _| {
-        talk.head();
-        for _ in 0..PIECES_COUNT {
-            talk.take(PIECE_BYTES);
-            std::thread::sleep(Duration::from_millis(60));
+        let mut bytes = [bolide_frames::settings(&[]), window_update(0, 1 << 20)].concat();
+        for _ in 0..STEPS_COUNT {
+            talk.stream.write_all(&bytes).expect("the proxy goes on");
+            bytes = window_update(1, STEP_BYTES as u32);
+            std::thread::sleep(Duration::from_millis(100));
         }
-        talk.send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        let response = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x89]);
+        talk.stream.write_all(&[bytes, response].concat()).expect("the proxy goes on");
         talk.rest();
     });
-    let proxy = Proxy::limited(&[&behind.url()], limits);
+    let proxy = Proxy::limited(&[&behind.url().replace("http:", "h2c:")], limits);
     let mut client = proxy.connect();
-    let bytes = PIECE_BYTES * PIECES_COUNT;
+    let bytes = WINDOW_BYTES + STEPS_COUNT * STEP_BYTES;
     client.send(&format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {bytes}\r\n\r\n"));
     client.send(&"x".repeat(bytes));
     let response = client.message();
-    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    assert!(response.starts_with("HTTP/1.1 204 "), "{response}");
 }
 
 #[test]
