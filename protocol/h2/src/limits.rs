@@ -196,8 +196,9 @@ limits! {
         /// time. Reason: in all, not for each byte. Against: slow-head.
         head_time: Duration = Duration::from_secs(10),
 
-        /// How long a request's body may pause while we want more of it. Default: 30 s. Unit: time. Reason: a waiting handler holds
-        /// memory. Against: slow-body.
+        /// How long a request's body may pause while we want more of it, unless all bodies of its connection together bring
+        /// `BODY_RATE_BYTES` for each. Default: 30 s. Unit: time. Reason: a waiting handler holds memory; a client may send one body
+        /// after the other. Against: slow-body.
         body_pause: Duration = Duration::from_secs(30),
 
         /// The same for the request of a gRPC call, whose messages may be far between; its rate is not measured. Default: 10 min.
@@ -205,8 +206,8 @@ limits! {
         /// slow-body.
         call_pause: Duration = Duration::from_secs(600),
 
-        /// The slowest body, in either direction, measured over ten seconds when receiving. Default: 500. Unit: bytes per second.
-        /// Reason: slower than any modem. Against: slow-body.
+        /// The slowest body, in either direction, measured over ten seconds when receiving, of one or of all of a connection on
+        /// average. Default: 500. Unit: bytes per second. Reason: slower than any modem. Against: slow-body.
         body_rate_bytes: u32 [from 0] = 500,
 
         /// How long a connection without exchanges stays open. Default: 60 s. Unit: time. Reason: a page's next click. Against:

@@ -20,6 +20,8 @@ impl Connection {
         self.times.scan_ms = self.times.clock.ms;
         let numbers = self.streams.numbers();
         let is_stalled = self.is_stalled(&numbers);
+        // What came before and is not consumed may fill the window that all bodies share.
+        let is_held_up = self.times.bodies.is_quiet() && self.unconsumed > 0;
         let wanted = |number: &&u32| self.streams.peek(**number).is_some_and(|one| self.wants(one));
         let wanted_count = numbers.iter().filter(wanted).count() as u32;
         let limits = self.pace_limits(ExchangeKind::Message);
@@ -27,7 +29,7 @@ impl Connection {
         for number in numbers {
             if self.is_never_ending(number) {
                 self.remove(cx, number, ErrorCode::NoError);
-            } else if let Some(what) = self.too_slow(number, is_stalled) {
+            } else if let Some(what) = self.too_slow(number, is_stalled, is_held_up) {
                 let reason = AbortReason::new(Blame::Circumstance, "stream-timeout", what);
                 self.give_up(cx, number, ErrorCode::RequestCancelled, Some(reason));
             }
@@ -78,7 +80,13 @@ impl Connection {
     }
 
     /// Why a stream should end, if it should. `is_stalled`: those should that wait for others, or for room that all share.
-    fn too_slow(&mut self, number: u32, is_stalled: bool) -> Option<&'static str> {
+    /// `is_held_up`: no body can be expected to come.
+    fn too_slow(
+        &mut self,
+        number: u32,
+        is_stalled: bool,
+        is_held_up: bool,
+    ) -> Option<&'static str> {
         let (limits, clock) = (&self.limits, self.times.clock);
         let taken_count = self.scheduler.taken_count;
         let stream = self.streams.find(number)?;
@@ -107,7 +115,7 @@ impl Connection {
             sending.stalled = Some((clock.ms, 0));
         }
         let stream = self.streams.peek(number)?;
-        let (is_wanted, pace) = (self.wants(stream), self.pace_limits(stream.kind));
+        let (is_wanted, pace) = (self.wants(stream) && !is_held_up, self.pace_limits(stream.kind));
         let receiving = &mut self.streams.find(number)?.receiving;
         receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &pace, &self.times.bodies)
     }

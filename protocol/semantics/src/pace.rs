@@ -111,6 +111,12 @@ impl BodiesPace {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
+    /// Returns whether nothing has come since the last look.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// A look, `passed_ms` after the last one, at a connection with so many bodies that are wanted: each must bring its rate.
     /// A connection is not looked at while it has no streams: no more than `rate_time` counts.
     pub fn look(&mut self, wanted_count: u32, passed_ms: u32, limits: &PaceLimits) {

@@ -358,7 +358,7 @@ impl Session {
         }
         active.state.body_left -= length;
         active.state.record.received_bytes += length;
-        active.patience.request_moved(work.cx.now);
+        active.patience.request_moved(end, work.cx.now);
         if active.driver.is_none() {
             if let Some(body) = active.waiting_body() {
                 body.bytes.extend_from_slice(&data);
@@ -464,7 +464,7 @@ impl Session {
             self.exchanges.reserve_exact(1);
         }
         let at = self.exchanges.partition_point(|active| active.id < id);
-        let patience = Patience::new(work.cx.now);
+        let patience = Patience::new(work.cx.now, !state.has_body);
         self.exchanges.insert(at, Active { id, driver, state, patience, or_else: None });
     }
 
@@ -504,7 +504,7 @@ impl Session {
     /// Takes an exchange away from its handler.
     fn take(&mut self, id: ExchangeId, reason: AbortReason, observer: &Observer) -> Option<State> {
         let index = self.index(id).ok()?;
-        let Active { driver, state, .. } = self.exchanges.remove(index);
+        let Active { driver, state, .. } = self.take_out(index);
         observer.no_longer_under_way();
         if let Some(mut driver) = driver {
             // A panic here could only be about an exchange that is over.
@@ -550,7 +550,7 @@ impl Session {
             work.observer.limit(self.ends.peer(), limit, None);
         }
         if self.exchanges[index].state.is_done() {
-            let mut active = self.exchanges.remove(index);
+            let mut active = self.take_out(index);
             if panicked {
                 work.observer.panicked(active.state.record.route, None);
             }

@@ -290,6 +290,25 @@ fn bodies_that_come_one_after_the_other_are_slow_only_together() {
 }
 
 #[test]
+fn bodies_that_may_have_no_room_are_not_slow() {
+    let second = Duration::from_secs(1);
+    let mut server = Subject::server();
+    for number in [1, 2] {
+        server.feed(number * 4 - 4, &headers(&POST));
+    }
+    server.feed(0, &data(&[7; 1000]));
+    for _ in 0..60 {
+        assert_eq!(aborted(&server.later(second)), []);
+    }
+    server.consume(1, 1000);
+    let mut ended = Vec::new();
+    for _ in 0..40 {
+        ended.extend(aborted(&server.later(second)));
+    }
+    assert_eq!(ended, [1, 2]);
+}
+
+#[test]
 fn a_slow_reader_that_always_takes_a_little_ends_its_stream_and_a_slow_honest_one_does_not() {
     let second = Duration::from_secs(1);
     for (bytes_per_second, ends) in [(400, true), (600, false)] {

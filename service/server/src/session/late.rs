@@ -53,10 +53,21 @@ impl Session {
         }
     }
 
+    /// Takes out an exchange that is over: others may have waited for its body.
+    pub(super) fn take_out(&mut self, index: usize) -> Active {
+        let over = self.exchanges.remove(index);
+        if let Some(first) = self.exchanges.first_mut() {
+            first.patience.others_moved(over.patience.bodies_moved());
+        }
+        over
+    }
+
     /// Ends the exchanges whose time is over: by 503 where nothing was answered, else by breaking off.
     #[cold]
     pub(super) fn end_late_exchanges(&mut self, work: &mut Work<'_>) {
         let (limits, now) = (&work.shared.limits, work.cx.now);
+        let moved = self.exchanges.iter().filter_map(|active| active.patience.bodies_moved()).max();
+        self.exchanges.iter_mut().for_each(|active| active.patience.others_moved(moved));
         let is_late = |active: &&Active| active.ends(limits).is_some_and(|end| end <= now);
         let late: Vec<ExchangeId> =
             self.exchanges.iter().filter(is_late).map(|active| active.id).collect();

@@ -80,7 +80,9 @@ impl Session {
             body.trailers = Some(trailers.clone());
         }
         if let Ok(index) = self.index(id) {
-            self.exchanges[index].state.record.note_received(End::Yes, work.cx.now);
+            let active = &mut self.exchanges[index];
+            active.state.record.note_received(End::Yes, work.cx.now);
+            active.patience.request_moved(End::Yes, work.cx.now);
         }
         let Some(trailers) = self.keep_trailers(id, trailers, work) else { return };
         self.with_driver(id, work, |driver, io| driver.on_trailers(&trailers, io));

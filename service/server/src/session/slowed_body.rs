@@ -54,7 +54,7 @@ impl Session {
             match slowed.next(now) {
                 None => return,
                 Some(part) => {
-                    active.patience.request_moved(now);
+                    active.patience.request_moved(End::No, now);
                     self.with_driver(id, work, |driver, io| match part {
                         Part::Data(data, end) => driver.on_data(data, end, io),
                         Part::Trailers(trailers) => driver.on_trailers(&trailers, io),

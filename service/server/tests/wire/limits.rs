@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use crate::raw_client::Served;
+use bolide_frames::{client_preface, data, request};
 use bolide_server::{
     AbortReason, Bytes, End, Exchange, Http1Limits, Http2Limits, Io, Limits, LoopLimits, Method,
     Metrics, Reply, Request, Response, Router, Server, StatusCode, body_limit, collect,
@@ -184,6 +185,33 @@ fn silent_handler() {
     }
     assert!(aborts.try_recv().is_err(), "it was ended while its body arrived");
     assert_eq!(client.answer().status, 503);
+}
+
+#[test]
+fn a_request_that_waits_for_others_of_its_connection_is_not_late() {
+    let limits = Limits { response_timeout: Duration::from_millis(300), ..Limits::default() };
+    let (served, aborts) = silent(false, limits);
+    let mut client = served.connect();
+    client.send(&client_preface(&[]));
+    client.send(
+        &[request(1, "POST", "/silent", false), request(3, "POST", "/silent", false)].concat(),
+    );
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(900) {
+        client.send(&data(3, false, b"x"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(aborts.try_recv().is_err(), "one was ended while the body of the other arrived");
+    // One that is complete waits for nothing but its response.
+    client.send(&data(1, true, b"x"));
+    let start = Instant::now();
+    while aborts.try_recv().is_err() {
+        assert!(start.elapsed() < PATIENCE, "it is not ended");
+        client.send(&data(3, false, b"x"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(aborts.try_recv().is_err(), "the other goes on");
+    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the response took too long"));
 }
 
 #[test]
