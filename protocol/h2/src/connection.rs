@@ -248,6 +248,13 @@ impl Connection {
         (before.saturating_add(came)).saturating_sub(went) as usize
     }
 
+    /// The same of one exchange.
+    #[must_use]
+    pub fn unconsumed_bytes_of(&self, id: ExchangeId) -> usize {
+        let stream = self.streams.find(id.0).map(|slot| self.streams.get(slot));
+        stream.map_or(0, |stream| stream.receiving.unconsumed as usize)
+    }
+
     /// The memory that the connection holds besides itself, without body bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {

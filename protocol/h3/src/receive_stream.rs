@@ -1,6 +1,6 @@
 //! RFC 9114 §4.1, §7.1, §7.2: the frames of a request's stream.
 
-use bolide_semantics::{End, ExchangeEvent, ExchangeKind, LENGTH_UNKNOWN, Role};
+use bolide_semantics::{End, ExchangeEvent, ExchangeId, ExchangeKind, LENGTH_UNKNOWN, Role};
 use bytes::Bytes;
 
 use crate::connection::Connection;
@@ -12,6 +12,12 @@ use crate::transport::{Context, Quic, Read};
 const WRONG_LENGTH: &str = "a body that is not as long as its content-length";
 
 impl Connection {
+    /// Bytes of one exchange that were reported and are not [consumed](Self::consumed).
+    #[must_use]
+    pub fn unconsumed_bytes_of(&self, id: ExchangeId) -> usize {
+        self.streams.peek(id.0).map_or(0, |stream| stream.receiving.unconsumed as usize)
+    }
+
     /// Reads on until there is something to report; `None`: nothing more can be read of the stream now.
     pub(crate) fn read_stream<Q: Quic>(
         &mut self,

@@ -80,10 +80,10 @@ limits! {
         /// for forms, too little to fill memory with. Against: slow-body, large-body.
         body_bytes_max: u64 [from 0] = 1024 * 1024,
 
-        /// How long the response to a request may take to begin, from the last byte of the request that has arrived, and, while it is
-        /// not complete, of other bodies on its connection; beyond it the response is 503. 0 turns it off. Default: 60 s. Unit: time.
-        /// Reason: a handler that never responds must not hold its exchange for ever; nginx waits as long for a backend. Against:
-        /// silent-handler.
+        /// How long the response to a request may take to begin, from the last byte of the request that has arrived; beyond it the
+        /// response is 503. A handler that has taken what has come of a body, and waits for its rest, is not late: its client is. 0
+        /// turns it off. Default: 60 s. Unit: time. Reason: a handler that never responds must not hold its exchange for ever; nginx
+        /// waits as long for a backend. Against: silent-handler.
         response_timeout: Duration [from 0] = Duration::from_secs(60),
 
         /// How long an exchange may take in all, from its head to its last byte; beyond it the response is 503, or breaks off.

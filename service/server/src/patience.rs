@@ -22,34 +22,22 @@ pub(crate) struct Patience {
     moved: Instant,
     /// The request is complete.
     is_whole: bool,
-    /// When a piece of its body arrived last, or of one that is over.
-    bodies_moved: Option<Instant>,
 }
 
 impl Patience {
     pub(crate) fn new(now: Instant, is_whole: bool) -> Self {
-        Self { began: now, moved: now, is_whole, bodies_moved: None }
+        Self { began: now, moved: now, is_whole }
     }
 
     /// A piece of the request's body arrived.
     pub(crate) fn request_moved(&mut self, end: End, now: Instant) {
         self.moved = now;
         self.is_whole |= end == End::Yes;
-        self.bodies_moved = Some(now);
     }
 
-    /// When a piece of a body arrived last.
-    pub(crate) fn bodies_moved(self) -> Option<Instant> {
-        self.bodies_moved
-    }
-
-    /// A piece of a body arrived on the same connection. A request that is not complete may wait for that one: its client may send
-    /// one after the other.
-    pub(crate) fn others_moved(&mut self, at: Option<Instant>) {
-        self.bodies_moved = self.bodies_moved.max(at);
-        if let Some(at) = at.filter(|_| !self.is_whole) {
-            self.moved = self.moved.max(at);
-        }
+    /// Returns whether more of the request is to come.
+    pub(crate) fn is_partial(self) -> bool {
+        !self.is_whole
     }
 
     /// When the exchange is to be ended, if nothing changes until then.

@@ -504,7 +504,7 @@ impl Session {
     /// Takes an exchange away from its handler.
     fn take(&mut self, id: ExchangeId, reason: AbortReason, observer: &Observer) -> Option<State> {
         let index = self.index(id).ok()?;
-        let Active { driver, state, .. } = self.take_out(index);
+        let Active { driver, state, .. } = self.exchanges.remove(index);
         observer.no_longer_under_way();
         if let Some(mut driver) = driver {
             // A panic here could only be about an exchange that is over.
@@ -550,7 +550,7 @@ impl Session {
             work.observer.limit(self.ends.peer(), limit, None);
         }
         if self.exchanges[index].state.is_done() {
-            let mut active = self.take_out(index);
+            let mut active = self.exchanges.remove(index);
             if panicked {
                 work.observer.panicked(active.state.record.route, None);
             }

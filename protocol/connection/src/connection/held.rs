@@ -1,5 +1,7 @@
 //! RFC 9113 §10.5: what foreign bytes make a connection keep.
 
+use bolide_semantics::ExchangeId;
+
 use super::{Connection, Stack};
 
 impl Connection {
@@ -24,6 +26,17 @@ impl Connection {
             Stack::H1(core) => core.unconsumed_bytes(),
             Stack::H2(core) => core.unconsumed_bytes(),
             Stack::H3(http3) => http3.core.unconsumed_bytes(),
+            Stack::Open { .. } => 0,
+        }
+    }
+
+    /// The same of exchange `id` alone: one that is open.
+    #[must_use]
+    pub fn unconsumed_bytes_of(&self, id: ExchangeId) -> usize {
+        match &self.stack {
+            Stack::H1(core) => core.unconsumed_bytes(),
+            Stack::H2(core) => core.unconsumed_bytes_of(id),
+            Stack::H3(http3) => http3.core.unconsumed_bytes_of(id),
             Stack::Open { .. } => 0,
         }
     }

@@ -1,10 +1,10 @@
 //! Exchanges that are to be woken or ended at a time.
 
-use bolide_semantics::{AbortReason, Blame, ExchangeId};
+use bolide_semantics::{AbortReason, Blame, End, ExchangeId};
 use http::StatusCode;
 
 use super::Session;
-use crate::exchange::{Active, State};
+use crate::exchange::{Active, Phase, State};
 use crate::work::Work;
 use crate::{Limits, Response};
 
@@ -53,21 +53,19 @@ impl Session {
         }
     }
 
-    /// Takes out an exchange that is over: others may have waited for its body.
-    pub(super) fn take_out(&mut self, index: usize) -> Active {
-        let over = self.exchanges.remove(index);
-        if let Some(first) = self.exchanges.first_mut() {
-            first.patience.others_moved(over.patience.bodies_moved());
-        }
-        over
-    }
-
     /// Ends the exchanges whose time is over: by 503 where nothing was answered, else by breaking off.
     #[cold]
     pub(super) fn end_late_exchanges(&mut self, work: &mut Work<'_>) {
         let (limits, now) = (&work.shared.limits, work.cx.now);
-        let moved = self.exchanges.iter().filter_map(|active| active.patience.bodies_moved()).max();
-        self.exchanges.iter_mut().for_each(|active| active.patience.others_moved(moved));
+        for active in &mut self.exchanges {
+            // The handler waits for the client, which has limits of its own.
+            if active.patience.is_partial()
+                && active.state.phase == Phase::Unanswered
+                && self.connection.unconsumed_bytes_of(active.id) == 0
+            {
+                active.patience.request_moved(End::No, now);
+            }
+        }
         let is_late = |active: &&Active| active.ends(limits).is_some_and(|end| end <= now);
         let late: Vec<ExchangeId> =
             self.exchanges.iter().filter(is_late).map(|active| active.id).collect();

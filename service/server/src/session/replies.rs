@@ -58,7 +58,7 @@ impl Session {
         let Some(other) = self.exchanges[index].or_else.take() else {
             return self.with(id, work, |_, io| io.respond(Response::error(StatusCode::NOT_FOUND)));
         };
-        let mut state = self.take_out(index).state;
+        let mut state = self.exchanges.remove(index).state;
         work.observer.no_longer_under_way();
         let OrElse { head, handler, body } = *other;
         let mut request = Request {
