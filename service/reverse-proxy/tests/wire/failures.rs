@@ -9,7 +9,7 @@ use bolide_frames::{END_HEADERS, END_STREAM, HEADERS, frame, window_update};
 use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream, limits};
 use bolide_server::{Router, Server};
 
-use crate::scene::{Behind, Proxy, Talk, settings};
+use crate::scene::{Behind, Proxy, Talk, Vacant, settings};
 
 const POST: &str = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
 
@@ -21,10 +21,8 @@ fn assert_failed(response: &str, status: &str, error: &str) {
 
 #[test]
 fn nobody_listens() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    drop(listener);
-    let proxy = Proxy::to(&[&url]);
+    let vacant = Vacant::new();
+    let proxy = Proxy::to(&[&vacant.url()]);
     assert_failed(&proxy.get(), "502", "connection_refused");
     let gone = Proxy::to(&["unix:/nonexistent/socket"]);
     assert_failed(&gone.get(), "502", "connection_refused");
@@ -156,11 +154,9 @@ fn a_response_that_nobody_asked_for_is_not_given_to_the_next() {
 
 #[test]
 fn another_upstream_answers_for_one_that_is_gone() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let gone = format!("http://{}", listener.local_addr().expect("an address"));
-    drop(listener);
+    let gone = Vacant::new();
     let behind = Behind::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
-    let proxy = Proxy::to(&[&gone, &behind.url()]);
+    let proxy = Proxy::to(&[&gone.url(), &behind.url()]);
     for _ in 0..8 {
         assert!(proxy.ask(POST).ends_with("ok"), "nothing was sent to the one that is gone");
     }

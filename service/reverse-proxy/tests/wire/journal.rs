@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::scene::{Behind, Proxy};
+use crate::scene::{Behind, Proxy, Vacant};
 
 /// Everything that was said, by level.
 static SAID: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
@@ -82,9 +82,8 @@ fn an_upstream_that_talks_nonsense_is_named_once_in_a_second_with_what_was_wrong
 #[test]
 fn an_upstream_that_refuses_is_named_and_so_is_that_it_is_left_alone() {
     listen();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    drop(listener);
+    let vacant = Vacant::new();
+    let url = vacant.url();
     let proxy = Proxy::to(&[&url]);
     assert!(proxy.get().starts_with("HTTP/1.1 502"));
     let said = said_of(&url);

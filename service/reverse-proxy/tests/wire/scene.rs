@@ -2,12 +2,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Upstream};
 use bolide_server::{Router, Running, Server};
+use rustix::net::{self, AddressFamily, SocketType};
 
 /// How long anything may take that is expected to come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,7 +28,7 @@ impl Talk {
 
     /// Resets the connection when it is dropped.
     pub(crate) fn will_abort(&self) {
-        rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
+        net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
             .expect("an option of TCP");
     }
 }
@@ -160,6 +162,22 @@ impl Behind {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+}
+
+/// An address that refuses connections, and that the system gives to no other socket meanwhile.
+pub(crate) struct Vacant(OwnedFd);
+
+impl Vacant {
+    pub(crate) fn new() -> Self {
+        let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        Self(socket)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let bound = net::getsockname(&self.0).expect("an address");
+        format!("http://{}", SocketAddr::try_from(bound).expect("one of the internet"))
     }
 }
 

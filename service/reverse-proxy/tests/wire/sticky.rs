@@ -1,6 +1,5 @@
 //! Requests that keep to an upstream: by the proxy's cookie, and by a hash.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use bolide_reverse_proxy::{Balance, HashKey, HealthCheck, SameSite, StickyCookie};
 use bolide_server::{Ingress, Network, Server};
 
-use crate::scene::{Behind, Proxy, settings};
+use crate::scene::{Behind, Proxy, Vacant, settings};
 use crate::watch::{SHORT, named, until};
 
 fn cookie() -> StickyCookie {
@@ -85,11 +84,9 @@ fn another_upstream_takes_over_and_sets_the_cookie_anew() {
 
 #[test]
 fn a_retry_at_another_upstream_sets_its_cookie() {
-    let gone = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("http://{}", gone.local_addr().expect("an address"));
-    drop(gone);
+    let gone = Vacant::new();
     let well = named("a", &well());
-    let proxy = Proxy::with(settings(&[&url, &well.url()]).sticky(&cookie()));
+    let proxy = Proxy::with(settings(&[&gone.url(), &well.url()]).sticky(&cookie()));
     let names: Vec<String> = (0..4)
         .map(|_| {
             let response = get(&proxy, "");
