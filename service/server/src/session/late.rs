@@ -4,7 +4,7 @@ use bolide_semantics::{AbortReason, Blame, End, ExchangeId};
 use http::StatusCode;
 
 use super::Session;
-use crate::exchange::{Active, Phase, State};
+use crate::exchange::{Active, Kind, Phase, State};
 use crate::work::Work;
 use crate::{Limits, Response};
 
@@ -61,6 +61,7 @@ impl Session {
             // The handler waits for the client, which has limits of its own.
             if active.patience.is_partial()
                 && active.state.phase == Phase::Unanswered
+                && active.state.kind != Kind::Connect
                 && self.connection.unconsumed_bytes_of(active.id) == 0
             {
                 active.patience.request_moved(End::No, now);
